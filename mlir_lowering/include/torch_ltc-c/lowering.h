@@ -22,7 +22,7 @@ extern "C" {
 typedef struct LtcCompilerStorage *LtcCompiler;
 typedef struct LtcProgramStorage *LtcProgram;
 
-/// One MLIR context with the project's dialects.
+/// Creates a compiler, which holds an MLIR context with the project's dialects.
 LTC_EXPORT LtcStatus ltcCompilerCreate(LtcCompiler *compiler);
 LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 
@@ -36,8 +36,8 @@ LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 /// compiling.
 LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
 
-/// Lookup and store of kernel objects by key: the caller's adapter to the
-/// runtime's cache. `lookup` returns 1 and an owned copy on a hit.
+/// The caller's adapter to the runtime's cache of kernel objects. `lookup`
+/// returns 1 and an owned copy of the object on a hit, otherwise 0.
 typedef struct {
   int (*lookup)(const char *key, size_t key_size, LtcBytes *object,
                 void *user_data);
@@ -46,7 +46,7 @@ typedef struct {
   void *user_data;
 } LtcKernelCache;
 
-/// Sets the cache for kernels; without one every kernel is compiled.
+/// Sets the cache for kernels. Without a cache (NULL) every kernel is compiled.
 LTC_EXPORT void ltcCompilerSetKernelCache(LtcCompiler compiler,
                                           const LtcKernelCache *cache);
 
@@ -103,7 +103,7 @@ LTC_EXPORT LtcValue ltcProgramConstantString(LtcProgram program,
                                              const char *value);
 LTC_EXPORT LtcValue ltcProgramConstantDevice(LtcProgram program,
                                              const char *value);
-/// torch.vtensor.literal of `bytes` row-major bytes: one for each bool.
+/// torch.vtensor.literal of `bytes` row-major bytes. Each bool is one byte.
 LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);

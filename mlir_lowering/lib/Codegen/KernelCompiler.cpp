@@ -106,7 +106,7 @@ static void setTargetAttributes(llvm::Module &module,
       continue;
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
-    // LLVM prefers 256 bits on most AVX-512 CPUs.
+    // LLVM would prefer vectors of 256 bits on most CPUs with AVX-512.
     if (hasAvx512)
       function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr(llvm::Attribute::NoUnwind);

@@ -81,7 +81,7 @@ private:
         }
       });
       json.attributeArray("results", [&] {
-        if (!isa<ltc::CheckBoundsOp>(op)) // its result is its operand
+        if (!isa<ltc::CheckBoundsOp>(op)) // a check's result is its operand
           for (Value result : op->getResults())
             writeResult(result);
       });

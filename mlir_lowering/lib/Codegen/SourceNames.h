@@ -10,8 +10,7 @@
 
 namespace mlir::torch_ltc {
 
-/// What a location tells about its sources, in the order in which it contains
-/// them.
+/// The sources that a location names, in the order in which it names them.
 struct SourceNames {
   SmallVector<StringRef> ops;     ///< "aten.add"
   SmallVector<std::string> lines; ///< "train.py:31"

@@ -408,7 +408,7 @@ private:
     Builder builder(program.getContext());
     for (Operation *call : calls) {
       if (isa<ltc::CheckBoundsOp>(call))
-        continue; // its result is its operand
+        continue; // a check's result is its operand
       SmallVector<Attribute> places;
       for (Value result : call->getResults()) {
         auto [root, part] = rootOf(result);

@@ -61,7 +61,7 @@ public:
   /// be read in any order.
   bool add(linalg::GenericOp op);
 
-  /// Adds a reshape of a member's value.
+  /// Adds a reshape of a member's value. Returns false if it doesn't fit.
   bool addView(Operation *view);
 
   bool contains(Value value) const { return layouts.contains(value); }

@@ -17,8 +17,8 @@
 
 namespace mlir::torch_ltc {
 
-/// The only public function with a body; emits an error if there is none or
-/// more than one.
+/// Returns the only public function with a body. Emits an error if there is
+/// none or more than one, or if the function has branches.
 FailureOr<func::FuncOp> findProgram(ModuleOp module);
 
 /// How the outliner treats an op of the program's body.
@@ -47,7 +47,8 @@ int64_t getSliceOffset(tensor::ExtractSliceOp slice);
 /// it; looks through views and bounds checks.
 std::pair<Value, int64_t> lookThroughViews(Value value);
 
-/// Size of a contiguous tensor in bytes; booleans take a byte each.
+/// Size of a contiguous tensor in bytes, with one byte for each boolean. Scalar
+/// parameters have 8 bytes.
 int64_t getTensorBytes(Type type);
 
 } // namespace mlir::torch_ltc

@@ -27,10 +27,12 @@ bool isOpName(StringRef name);
 /// The number of an op in the trace if the name of a `NameLoc` encodes one.
 std::optional<unsigned> getNodeNumber(StringRef name);
 
-/// "train.py:12 in encoder.layer.0", or empty if nothing is known.
+/// Returns text such as "train.py:12 in encoder.layer.0", or "" if nothing is
+/// known.
 std::string describeUserLocation(Location loc);
 
-/// " (train.py:12 in encoder.layer.0)", for the end of a sentence.
+/// Returns text such as " (train.py:12 in encoder.layer.0)" for the end of a
+/// sentence, or "".
 std::string userLocationSuffix(Location loc);
 
 } // namespace mlir::torch_ltc

@@ -23,7 +23,8 @@ struct DecompositionOptions {
   /// pattern.
   bool portable = false;
 
-  /// `name` is an op's full name ("torch.aten._softmax").
+  /// Whether the target supports the op with the full name `name`
+  /// ("torch.aten._softmax") directly.
   bool isLegal(StringRef name) const {
     name.consume_front("torch.");
     return legalOps.contains(name);

@@ -96,8 +96,8 @@ static bool isIdentity(ArrayRef<int64_t> order) {
   return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
 }
 
-/// Folds an identity to its operand, and a permutation of the inverse
-/// permutation of x to x.
+/// Folds an identity to its operand, and two successive permutations of x that
+/// cancel each other to x.
 static OpFoldResult foldPermutation(Operation *op) {
   std::optional<SmallVector<int64_t>> outer = permutationOf(op);
   if (!outer)
@@ -119,7 +119,7 @@ OpFoldResult AtenTransposeIntOp::fold() { return foldPermutation(*this); }
 OpFoldResult AtenTOp::fold() { return foldPermutation(*this); }
 
 namespace {
-/// Combines a permutation of a permutation to one.
+/// Combines two successive permutations into one.
 template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 

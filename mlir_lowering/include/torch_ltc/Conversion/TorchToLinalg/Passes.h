@@ -21,17 +21,17 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToLinalg/Passes.h.inc"
 
-/// Converts torch types to builtin types: `!torch.vtensor<[2],si64>` is
-/// `tensor<2xi64>`, `!torch.int` is i64, `!torch.float` f64, `!torch.bool` i1.
-/// Other types are unchanged.
+/// Adds conversions from torch types to builtin types: from
+/// `!torch.vtensor<[2],si64>` to `tensor<2xi64>`, `!torch.int` to i64,
+/// `!torch.float` to f64, `!torch.bool` to i1. Other types are unchanged.
 void populateTorchToLinalgTypes(TypeConverter &converter);
 
-/// The pattern that lowers every op of the torch dialect.
+/// Adds the pattern that lowers every op of the torch dialect.
 void populateTorchToLinalgPatterns(RewritePatternSet &patterns,
                                    const TypeConverter &converter);
 
-/// Adds the passes from the torch stage to the linalg stage. `portable`: the
-/// result has no library and host calls, for other compilers.
+/// Adds the passes from the torch stage to the linalg stage. If `portable`, the
+/// result contains no library or host calls, for other compilers.
 void buildTorchToLinalgPipeline(OpPassManager &passes, bool portable = false);
 
 } // namespace mlir::torch_ltc
