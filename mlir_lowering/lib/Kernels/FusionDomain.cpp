@@ -225,8 +225,8 @@ static bool overlaps(ArrayRef<FactorRun> loops, const FactorRun &run) {
   });
 }
 
-/// Gives the loops over a tensor that another member reads that member's
-/// factors, so that both read the tensor in the same loops.
+/// If another member reads the same tensor, gives the loops over the tensor the
+/// factors of that member, so that both read the tensor in the same loops.
 void FusionDomain::alignWithReads(linalg::GenericOp op,
                                   SmallVectorImpl<FactorRun> &loops,
                                   BitVector &isAligned) {

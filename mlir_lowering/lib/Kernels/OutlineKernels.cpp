@@ -155,9 +155,9 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     outlineUnits(block);
   }
 
-  /// Replaces splats and undefined tensors that the program returns, views or
-  /// passes to a library by fills: they need memory, and a constant would have
-  /// their whole size.
+  /// Replaces splats and undefined tensors by fills if the program returns or
+  /// views them or passes them to a library: they need memory then, and a
+  /// constant would have their whole size.
   void materializeSplats(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       TypedAttr value = getSplatValue(&op);

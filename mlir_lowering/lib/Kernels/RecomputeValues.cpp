@@ -63,7 +63,7 @@ double costOf(linalg::GenericOp op) {
 /// How to recompute a set of values, and the cost.
 struct Recipe {
   SetVector<Operation *> ops; ///< with the views between them
-  SetVector<Value> sources;   ///< large tensors that only these ops read
+  SetVector<Value> sources;   ///< large tensors to read besides the inputs
   double cost = 0;
   bool isPossible = true;
 };

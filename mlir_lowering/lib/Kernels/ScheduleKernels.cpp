@@ -207,8 +207,9 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// Returns the axis along which an operand is contiguous that isn't contiguous
-/// along the innermost axis.
+/// Returns the axis along which transposed operands are contiguous: those that
+/// aren't contiguous along the innermost axis. Returns nullopt if there are none
+/// or if one of the axes is too short.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;

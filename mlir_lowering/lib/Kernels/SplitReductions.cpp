@@ -157,7 +157,7 @@ class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // A divisor of a stand-in doesn't divide all other sizes.
+    // A divisor of a stand-in doesn't divide all sizes.
     if (getOperation()->hasAttr(kGeneralAttr))
       return;
     SmallVector<linalg::GenericOp> reductions;
