@@ -160,7 +160,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
-  int threads; // compile kernels, including the caller's thread; 0: one
+  int threads;         // for kernels, including the caller's thread; 0: one
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 

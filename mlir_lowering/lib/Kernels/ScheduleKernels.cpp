@@ -208,8 +208,8 @@ void Scheduler::mergeAxes() {
 //===----------------------------------------------------------------------===//
 
 /// Returns the axis along which transposed operands are contiguous: those that
-/// aren't contiguous along the innermost axis. Returns nullopt if there are none
-/// or if one of the axes is too short.
+/// aren't contiguous along the innermost axis. Returns nullopt if there are
+/// none or if one of the axes is too short.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;

@@ -50,9 +50,9 @@ bool WriteOverAnalysis::canWriteOver(func::FuncOp kernel, unsigned argument,
   linalg::GenericOp op = schedule->getDomain().getMembers()[writer].op;
   LinearForm write = schedule->getAccess(
       writer, *op.getDpsInitOperand(cast<OpResult>(written).getResultNumber()));
-  // Up to and in the writer's nest, each point may only read the element that it
-  // will write; later nests must not read the argument. In the body of a nest,
-  // loads precede stores.
+  // Up to and in the writer's nest, each point may only read the element that
+  // it will write; later nests must not read the argument. In the body of a
+  // nest, loads precede stores.
   bool isWritten = false, isFine = true;
   for (const Nest &nest : schedule->getNests()) {
     schedule->forEachRead(nest, [&](unsigned member, OpOperand &operand) {
