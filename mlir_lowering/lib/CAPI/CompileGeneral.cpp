@@ -55,8 +55,8 @@ liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
       separateConstants(function.getBody());
     ops[s] = opsOf(*samples[s]);
     if (Operation *other = firstDifference(ops[0], ops[s]))
-      return other->emitError("the program has no form for all sizes: it has "
-                              "other ops at other sizes, from ")
+      return other->emitError("the program has no form for all sizes: its ops "
+                              "depend on the sizes, from ")
              << other->getName() << userLocationSuffix(other->getLoc())
              << " on";
   }

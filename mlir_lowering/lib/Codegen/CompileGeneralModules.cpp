@@ -76,13 +76,13 @@ LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
   }
   for (unsigned s = 1; s < kNumSamples; ++s)
     if (types[s].size() != types[0].size())
-      return failGeneral(functions[0], "it has other ops at other sizes");
+      return failGeneral(functions[0], "its ops depend on the sizes");
   for (size_t i = 0; i < types[0].size(); ++i)
     for (int64_t d = 0; d < types[0][i].getRank(); ++d) {
       SizeSamples size;
       for (unsigned s = 0; s < kNumSamples; ++s) {
         if (types[s][i].getRank() != types[0][i].getRank())
-          return failGeneral(functions[0], "it has other ops at other sizes");
+          return failGeneral(functions[0], "its ops depend on the sizes");
         size[s] = types[s][i].getDimSize(d);
       }
       fitter.addSize(size);
@@ -126,7 +126,7 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
                        programs[s].getBody().getOps<ltc::KernelCallOp>());
   for (unsigned s = 1; s < kNumSamples; ++s)
     if (calls[s].size() != calls[0].size())
-      return failGeneral(programs[0], "it has other kernels at other sizes");
+      return failGeneral(programs[0], "its kernels depend on the sizes");
   for (size_t i = 0; i < calls[0].size(); ++i) {
     std::array<func::FuncOp, kNumSamples> kernels;
     for (unsigned s = 0; s < kNumSamples; ++s)
@@ -146,7 +146,7 @@ LogicalResult findOrders(const Samples &samples,
     ArrayRef<int64_t> numbers = assumedOrders(samples[s].program);
     if (s && numbers.size() != orders.size())
       return failGeneral(samples[0].program,
-                         "its parts have another order at other sizes");
+                         "the order of its parts depends on the sizes");
     orders.resize(numbers.size());
     for (size_t i = 0; i < numbers.size(); ++i)
       orders[i][s] = numbers[i];

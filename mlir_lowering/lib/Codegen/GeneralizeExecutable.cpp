@@ -223,7 +223,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
   std::string structure = structureOf(*samples[0]);
   for (runtime::Executable *other : llvm::drop_begin(samples))
     if (structureOf(*other) != structure)
-      return "it has other commands, buffers or constants at other sizes";
+      return "its commands, buffers or constants depend on the sizes";
   runtime::GeneralForm &form = *samples[0]->mutable_general();
   for (const SizeSamples &sizes : given.standIns)
     form.add_largest_sizes(*llvm::min_element(sizes));

@@ -224,14 +224,14 @@ LogicalResult Generalizer::compare(const OpSamples &ops) {
         other->getOperandTypes() != ops[0]->getOperandTypes() ||
         other->getResultTypes() != ops[0]->getResultTypes() ||
         other->getNumSuccessors() != ops[0]->getNumSuccessors())
-      return differ(ops[0], "it is another op at other sizes");
+      return differ(ops[0], "the op depends on the sizes");
   if (!haveSameOperands(ops))
-    return differ(ops[0], "it has other operands at other sizes");
+    return differ(ops[0], "its operands depend on the sizes");
   if (isa<LLVM::ConstantOp, LLVM::GEPOp>(ops[0]))
     return success(); // see replaceNumbers
   for (Operation *other : ArrayRef(ops).drop_front())
     if (other->getAttrDictionary() != ops[0]->getAttrDictionary())
-      return differ(ops[0], "it has other attributes at other sizes");
+      return differ(ops[0], "its attributes depend on the sizes");
   return success();
 }
 

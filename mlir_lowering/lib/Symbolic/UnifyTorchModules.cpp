@@ -123,7 +123,7 @@ LogicalResult TorchUnifier::findOps() {
         return refuse(op) << "it has " << nameOf(op) << " at some sizes and "
                           << nameOf(other) << " at others";
     if (all[s].size() != all[0].size())
-      return refuse(functions[0]) << "it has other ops at other sizes";
+      return refuse(functions[0]) << "its ops depend on the sizes";
   }
   for (size_t i = 0; i < all[0].size(); ++i)
     for (auto [sample, op] : llvm::zip_equal(all, ops.emplace_back()))
@@ -142,7 +142,7 @@ FailureOr<VaryingSizes> TorchUnifier::sizesOf(const OpSamples &ops,
                       : values[s].getType() == values[0].getType();
     if (!alike)
       return refuse(ops[0]) << "a value of " << nameOf(ops[0])
-                            << " has another type at other sizes";
+                            << " has a type that depends on the sizes";
   }
   if (!type)
     return result;
@@ -212,7 +212,7 @@ LogicalResult TorchUnifier::compareOperands(const OpSamples &ops) {
           (!constant && positions[s].lookup(ops[s]->getOperand(i)) !=
                             positions[0].lookup(ops[0]->getOperand(i))))
         return refuse(ops[0])
-               << nameOf(ops[0]) << " has other operands at other sizes";
+               << nameOf(ops[0]) << " has operands that depend on the sizes";
     if (constant && failed(compareConstants(ops, i)))
       return failure();
   }
@@ -224,7 +224,7 @@ LogicalResult TorchUnifier::compareOps(const OpSamples &ops) {
     if (ops[s]->getNumOperands() != ops[0]->getNumOperands() ||
         ops[s]->getNumResults() != ops[0]->getNumResults() ||
         ops[s]->getAttrDictionary() != ops[0]->getAttrDictionary())
-      return refuse(ops[0]) << nameOf(ops[0]) << " differs at other sizes";
+      return refuse(ops[0]) << nameOf(ops[0]) << " depends on the sizes";
   for (unsigned i = 0; i < ops[0]->getNumResults(); ++i) {
     ValueSamples results;
     for (unsigned s = 0; s < kNumSamples; ++s)
@@ -246,7 +246,7 @@ LogicalResult TorchUnifier::compare() {
   for (unsigned s = 0; s < kNumSamples; ++s) {
     places[s] = functions[s];
     if (functions[s].getNumArguments() != functions[0].getNumArguments())
-      return refuse(functions[0]) << "it has other parameters at other sizes";
+      return refuse(functions[0]) << "its parameters depend on the sizes";
   }
   for (unsigned i = 0; i < functions[0].getNumArguments(); ++i) {
     ValueSamples arguments;
