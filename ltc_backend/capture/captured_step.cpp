@@ -1,4 +1,4 @@
-//===- captured_step.cpp - What two recordings tell about a step ----------===//
+//===- captured_step.cpp - Analysis of the recordings of a step -----------===//
 
 #include "capture/captured_step.h"
 
@@ -65,7 +65,8 @@ void CapturedStep::addSlot(const at::Tensor &tensor, std::string name) {
                    .inner = inner,
                    .data = tensorDataOf(inner),
                    .isShared = shared != nullptr});
-  // A step that only reads the tensor has its own values as a parameter.
+  // If a step only reads the view, its parameter is the view's value, not the
+  // base's.
   at::Tensor values = innerOf(tensor);
   if (shared && !values.is_same(inner))
     slots.push_back({.tensor = tensor,
@@ -207,7 +208,9 @@ void CapturedStep::findReturned(const Recording &second,
   }
 }
 
-/// Other collectives may have continued the chain since the step before.
+/// Finds the result of the step that continues the order of collectives. The
+/// order that the step reads needn't be a result of the first recording: other
+/// collectives may have continued it between the two steps.
 std::optional<CapturedStep::Parameter>
 CapturedStep::resultOfOrder(const Recording &second) const {
   auto slot = std::find_if(slots.begin(), slots.end(),

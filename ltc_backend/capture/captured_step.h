@@ -1,10 +1,11 @@
 //===- captured_step.h - A step that runs without being traced --*- C++ -*-===//
 //
-// A program with the origin of each of its parameters and the destination of
-// each of its results, derived from two recordings of consecutive steps:
+// A captured step is a program with the origin of each parameter and the
+// destination of each result, derived from the recordings of two consecutive
+// steps:
 //
 //   parameter     is, in the second recording
-//   Argument i    the value of the call's tensor i (a CPU tensor: uploaded)
+//   Argument i    the value of the call's tensor i (a CPU tensor is uploaded)
 //   Draw i        the i-th random numbers, drawn again
 //   Result i      result i of the first recording: state
 //   Constant i    the value of known tensor i, as in the first recording
@@ -31,29 +32,33 @@ namespace torch_ltc {
 
 class CapturedStep {
 public:
-  /// Tensors that the step may read and write besides its arguments, as they
-  /// are after the second recording.
+  /// A tensor, other than an argument, that the step may read and write, in its
+  /// state after the second recording.
   struct KnownTensor {
     at::Tensor tensor;
     std::string name;
   };
 
-  /// `first` and `second` are consecutive steps; `arguments` and `returned` are
-  /// the tensors that the second one received and returned. Throws c10::Error
-  /// with a one-sentence reason if the step can't be replayed.
+  /// `first` and `second` are the recordings of consecutive steps; `arguments`
+  /// and `returned` are the tensors that the second step received and returned.
+  /// `stepCounts`: float32 CPU tensors of optimizers, which each replay
+  /// increments. Throws c10::Error with a one-sentence reason if the step can't
+  /// be replayed.
   CapturedStep(const Recording &first, const Recording &second,
                const std::vector<at::Tensor> &arguments,
                std::vector<KnownTensor> known,
                const std::vector<at::Tensor> &returned,
                std::vector<at::Tensor> stepCounts);
 
-  /// The program's numbers as recorded.
+  /// The program's dynamic scalars, with their recorded values.
   const std::vector<DynamicScalar> &scalars() const { return numbers; }
-  /// Replays pass number `expression` of their list as scalar `scalar`.
+  /// Makes each replay pass `values[expression]` as scalar `scalar`. Throws
+  /// c10::Error if there is no such scalar.
   void bindScalar(size_t scalar, size_t expression);
 
-  /// Runs the step. Returns the reason why it can't be replayed, before any
-  /// change ("" for success). `results`: one tensor for each returned one.
+  /// Schedules a run of the step and returns "". If the step can't be replayed,
+  /// changes nothing and returns the reason. Appends a tensor to `results` for
+  /// each tensor that the function returns.
   std::string replay(const std::vector<at::Tensor> &arguments,
                      const std::vector<double> &values,
                      std::vector<at::Tensor> &results);
@@ -71,28 +76,29 @@ private:
   struct Slot {
     at::Tensor tensor;
     std::string name;
-    // Both are used for their identity only, and held so that their addresses
-    // aren't reused.
+    // `inner` and `expected` are only compared by address, and held so that
+    // their addresses aren't reused.
     at::Tensor inner;
     WeakData expected = {};
     TensorDataPtr data;
-    // If other tensors share its memory, `inner` and `data` are those of the
-    // memory, from which all of them get their values again.
+    // Whether other tensors share the tensor's base. Then `inner` and `data`
+    // belong to the base, from which all these tensors are updated.
     bool isShared = false;
-    // Whether another slot has the memory of this tensor. A step that writes
-    // the memory then computes the tensor's own values again.
+    // Whether this slot has the values of a view, whose base is in another
+    // slot. A step that writes the base recomputes them.
     bool isView = false;
     bool isWritten = false, isRead = false;
-    // Whether it is the chain of collectives, which other steps may continue.
+    // Whether the slot holds the order of collectives, a chain of nodes that
+    // other steps may continue.
     bool isOrder = false;
   };
   // A result of the program.
   struct Output {
     torch::lazy::Shape shape;
-    std::vector<size_t> slots; // known tensors whose value it becomes
-    // The values of the tensors that refer to it, and of their storages.
+    std::vector<size_t> slots; // slots whose value it becomes
+    // The data of the tensors that refer to it, and of their bases.
     std::vector<TensorDataPtr> states;
-    std::vector<size_t> arguments; // call's tensors that it overwrites
+    std::vector<size_t> arguments; // tensor arguments that it overwrites
     bool isReturned = false;
     bool isState = false; // whether the next step reads it
     HostDataPtr scratch;  // its memory if no tensor refers to it
@@ -101,7 +107,7 @@ private:
   // A tensor that the function returns.
   struct Returned {
     enum { Result, Argument, Known, Again } from;
-    // Number of the result, argument or slot, or of an earlier returned tensor.
+    // Index of the result, argument, slot or earlier returned tensor.
     size_t index;
     Geometry geometry;
     bool requiresGrad;
@@ -140,14 +146,14 @@ private:
   std::vector<Output> outputs;
   std::vector<Slot> slots;
   std::vector<Returned> returns;
-  std::vector<LocationId> collectives; // their Python lines
+  std::vector<LocationId> collectives; // Python line of each
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;
   std::vector<float> expectedCounts; // their values after the last step
   uint64_t backend;
   TraceEnvironment environment;
-  // Values of one replay, held for their memory.
+  // The parameters' values during one replay, which keep their memory alive.
   std::vector<HostDataPtr> inputs;
 };
 

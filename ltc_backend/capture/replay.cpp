@@ -32,7 +32,7 @@ struct NoGraph final : torch::autograd::Node {
 
 } // namespace
 
-/// A change of a tensor since the last step, "" if there is none.
+/// Returns how a tensor was changed since the last step, or "".
 std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)
@@ -54,8 +54,8 @@ std::string CapturedStep::checkSlots() {
   return "";
 }
 
-/// The old value of a tensor that the step writes must not be visible
-/// elsewhere.
+/// Checks that no other tensor shares the old value of an argument that the
+/// step writes, because that tensor would keep it.
 std::string
 CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -122,7 +122,7 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
   inputs.clear();
   for (const Parameter &parameter : parameters) {
     HostDataPtr data;
-    long holders = 1; // references of this function
+    long holders = 1; // references that this function holds
     switch (parameter.origin) {
     case Origin::Argument:
       if (arguments[parameter.index].isLazy)
@@ -156,8 +156,8 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
   }
 }
 
-/// Memory for a result. Steps run in order, so memory that only this step's
-/// tensors hold may be reused.
+/// Creates the data of a result. Steps run in order, so memory that only this
+/// step's tensors hold may be reused.
 HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
                                      const ScheduledStep &step) {
   if (plan.place == OutputPlace::Forwarded)
@@ -227,7 +227,7 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
     for (size_t slot : outputs[i].slots) {
       slots[slot].expected = datas[i];
       slots[slot].tensor.unsafeGetTensorImpl()->bump_version();
-      // Those that share the memory get their values from it again.
+      // Tensors that share the base are updated from it.
       if (auto *shared = slots[slot].isShared
                              ? sharedStorageOf(slots[slot].tensor)
                              : nullptr)

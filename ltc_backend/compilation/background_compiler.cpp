@@ -18,7 +18,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A third of a processor if all are busy.
+/// On a busy processor, the thread gets a third of the time that a thread of
+/// normal priority gets.
 constexpr int kNiceness = 5;
 
 class BackgroundCompiler {
@@ -34,7 +35,7 @@ public:
   }
 
   void drain() {
-    BlockingScope blocking; // jobs may log, which takes Python's lock
+    BlockingScope blocking; // jobs may log, which takes the GIL
     std::unique_lock<std::mutex> lock(mutex);
     waitOrInterrupt(changed, lock, [&] { return jobs.empty() && !isBusy; });
   }
@@ -57,7 +58,8 @@ public:
 
 private:
   void work() {
-    // On Linux, for this thread and those that LLVM starts from it.
+    // On Linux, this applies to this thread and to those that LLVM starts from
+    // it.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
@@ -72,7 +74,7 @@ private:
         LibraryPagesLimit limit;
         job();
       }
-      job = nullptr; // with everything it holds, before anybody is notified
+      job = nullptr; // releases what it holds, before waiters are notified
       lock.lock();
       isBusy = false;
       changed.notify_all();

@@ -1,7 +1,8 @@
 //===- background_compiler.h - Compilation in the background ----*- C++ -*-===//
 //
-// Tier `auto`: a thread that compiles programs while their steps run op by op
-// with torch's CPU kernels. It yields to the threads that compute.
+// In tier `auto`, a thread compiles programs while their steps run op by op
+// with torch's CPU kernels. Its priority is lower than that of the threads that
+// compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,7 +13,7 @@
 
 namespace torch_ltc {
 
-/// Runs `job`, which must not throw, after earlier jobs.
+/// Runs `job`, which must not throw, on the thread, after earlier jobs.
 void compileInBackground(std::function<void()> job);
 
 bool isCompilingInBackground();
@@ -20,8 +21,8 @@ bool isCompilingInBackground();
 /// Waits until all jobs are done.
 void waitForBackgroundCompilations();
 
-/// Drops waiting jobs and ends the thread after the running job, which its
-/// owner has cancelled.
+/// Drops waiting jobs and ends the thread after the running job, which the
+/// caller must have cancelled.
 void shutDownBackgroundCompiler();
 
 } // namespace torch_ltc

@@ -16,7 +16,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A stage may have several parts (one for each kernel).
+/// Appends a part of a stage's text. Some stages have a part for each kernel.
 void collectStage(const char *stage, const char *text, size_t size,
                   void *userData) {
   auto &texts = *static_cast<StageTexts *>(userData);
@@ -25,7 +25,7 @@ void collectStage(const char *stage, const char *text, size_t size,
   texts.back().second.append(text, size);
 }
 
-/// Option force_compile_failure.
+/// Throws if the graph has an op that option force_compile_failure lists.
 void refuseListedOps(const GraphSnapshot &graph) {
   std::string list = config().force_compile_failure.get();
   if (list.empty())

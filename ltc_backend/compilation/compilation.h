@@ -22,18 +22,19 @@ struct Compilation {
 };
 using CompilationPtr = std::shared_ptr<Compilation>;
 
-// On the main thread both throw the exception that a signal handler raises; the
-// compiler then continues in the background. Otherwise they throw
-// std::runtime_error.
+// Both functions throw std::runtime_error. On the main thread they also throw
+// the exception that a signal handler raises; the compiler then continues in
+// the background.
 
-/// Fills `result` up to the point of failure.
+/// Compiles the graph; if `withTexts`, also stores the text of each stage.
+/// After a failure, `result` has the texts of the stages before it.
 void compile(const GraphSnapshot &graph, bool withTexts,
              const CompilationPtr &result);
-/// One executable for all sizes.
+/// Compiles the samples of a general graph to one executable for all sizes.
 void compileGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                     const CompilationPtr &result);
 
-/// Counts a compilation, and adds it to `event`.
+/// Counts a compilation in the metrics, and adds its statistics to `event`.
 void noteStatistics(const LtcCompileStatistics &statistics,
                     CompileEvent &event);
 

@@ -28,8 +28,8 @@ CompilationLock::CompilationLock(const std::string &name) {
   CacheDescription cache = describeCache(/*open=*/true);
   if (cache.directory.empty() || !cache.problem.empty())
     return;
-  // The cache removes files with this name that no process has locked: those of
-  // killed processes.
+  // The cache removes files with this prefix that no process has locked: those
+  // of killed processes.
   path = cache.directory + "/tmp-compiling-" + name;
   openFile();
   auto end = steady_clock::now() + kMaxWait;
@@ -53,8 +53,8 @@ void CompilationLock::openFile() {
 
 bool CompilationLock::tryLock() {
   // The file may have been removed since it was opened, by the process that had
-  // the lock, or by one that found the file before anybody locked it. A lock on
-  // it excludes nobody: others lock a new file of this name.
+  // the lock, or by a process that found it before it was locked. A lock on a
+  // removed file excludes nobody: other processes lock a new file of this name.
   for (;;) {
     struct stat status;
     if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)

@@ -13,7 +13,7 @@
 namespace torch_ltc {
 
 /// A lock between the processes that share the disk cache. A process that can't
-/// take it continues without it after some minutes, or at once if the cache
+/// acquire it continues without it after 5 minutes, or at once if the cache
 /// can't be written; the cost is a second compilation.
 class CompilationLock {
 public:

@@ -15,12 +15,13 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Seconds to load the compiler (which also takes 70 MB), and to start.
+/// Seconds to load the compiler (which also needs 70 MB of memory), and to
+/// start a compilation once it is loaded.
 constexpr double kSecondsToLoad = 0.15;
 constexpr double kSecondsToBegin = 0.005;
 constexpr double kSecondsPerOp = 1e-4;
-/// The cost per node that no compiled graph has had. About three such nodes are
-/// one kernel.
+/// Seconds for each node that no compiled graph has contained. A kernel
+/// consists of about three such nodes.
 constexpr double kSecondsPerNewNode = 4e-3;
 
 class CompileCosts {

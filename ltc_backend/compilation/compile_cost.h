@@ -2,9 +2,9 @@
 //
 // Compilation takes time for each kernel that is new to the process, and little
 // for repeated parts: a program of 2,306 ops with 16 kernels takes 0.3 s, one
-// of 76 ops with 16 other kernels 0.5 s. So the cost follows from the number of
-// distinct nodes that no compiled graph has had. The measured times correct the
-// rest.
+// of 76 ops with 16 different kernels 0.5 s. So the cost is estimated from the
+// number of distinct nodes that no compiled graph has contained. Measured times
+// correct the scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,12 +15,13 @@
 
 namespace torch_ltc {
 
+/// Estimates how long compiling the graph takes, in seconds.
 double expectedCompileSeconds(const GraphSnapshot &graph);
 
-/// A lower bound of that time that is cheap to compute.
+/// A lower bound of that estimate for a graph of `ops` ops; cheap to compute.
 double minCompileSeconds(size_t ops);
 
-/// Records that the graph was compiled.
+/// Records that compiling the graph took `seconds`, to correct later estimates.
 void noteCompilation(const GraphSnapshot &graph, double seconds);
 
 } // namespace torch_ltc

@@ -40,8 +40,8 @@ std::string torch_ltc::compilerLibraryPath() {
 }
 
 const CompilerLibrary &torch_ltc::compilerLibrary() {
-  // A failed load throws and is retried at the next call. Never unloaded:
-  // LLVM's static destructors and ours have no defined order.
+  // A failed load throws and is retried at the next call. The library is never
+  // unloaded: LLVM's static destructors and ours have no defined order.
   static const auto *library = new CompilerLibrary(load());
   return *library;
 }

@@ -14,7 +14,7 @@
 
 namespace torch_ltc {
 
-/// The functions of lowering.h in use.
+/// The functions of lowering.h that the backend calls.
 #define LTC_COMPILER_FUNCTIONS(F)                                              \
   F(ltcCompilerCreate)                                                         \
   F(ltcCompilerReleaseMemory)                                                  \
@@ -54,10 +54,10 @@ struct CompilerLibrary {
 /// Throws std::runtime_error, with instructions, if it can't be loaded.
 const CompilerLibrary &compilerLibrary();
 
-/// The compiler's file, which need not be loaded.
+/// Path of the compiler's library; doesn't load it.
 std::string compilerLibraryPath();
 
-/// While one exists, compilations of all threads fail soon.
+/// While an object of this class exists, compilations in all threads fail soon.
 class CancelledCompilations {
 public:
   CancelledCompilations();
@@ -66,7 +66,8 @@ public:
   CancelledCompilations &operator=(const CancelledCompilations &) = delete;
 };
 
-/// Whether one exists: a failed compilation isn't an error then.
+/// Whether a CancelledCompilations exists. A failed compilation isn't an error
+/// then.
 bool areCompilationsCancelled();
 
 /// Whether `compilerLibrary` has succeeded.

@@ -88,7 +88,7 @@ OpenCache &openCache() {
 
 CachePtr currentCache() { return openCache().cache; }
 
-/// Adds entries that the cache has removed since the last call to the metrics.
+/// Counts the entries that the cache has rejected since the last call.
 void countRejected() {
   OpenCache &open = openCache();
   uint64_t rejected = ltcCacheGetStatistics(open.cache.get()).rejected;
@@ -97,11 +97,13 @@ void countRejected() {
   open.countedRejected = rejected;
 }
 
-/// Prefixes of the names of a directory's programs; none if it can't be read.
+/// Prefixes of the file names of a folder's programs; empty if the folder can't
+/// be read.
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";
-/// Number of digits of the key in its file's name (runtime.h, ltcCacheLookup).
+/// Number of the key's digits in the name of its file (runtime.h,
+/// ltcCacheLookup).
 constexpr size_t numNamedDigits = 16;
 
 EntryNames entryNames(const std::string &directory) {
@@ -116,7 +118,7 @@ EntryNames entryNames(const std::string &directory) {
   return names;
 }
 
-/// Everything besides the graph that affects compilation.
+/// The graph's hash, and everything else that affects compilation.
 std::string programKey(const Hash128 &hash) {
   return hash.text() + ";" + optionsWithEffect(OptionEffect::Code) +
          ltcCacheSalt() + ";" + TORCH_LTC_VERSION;

@@ -1,4 +1,4 @@
-//===- disk_cache.h - The configured cache ----------------------*- C++ -*-===//
+//===- disk_cache.h - The cache that options configure ----------*- C++ -*-===//
 
 #ifndef TORCH_LTC_COMPILATION_DISK_CACHE_H
 #define TORCH_LTC_COMPILATION_DISK_CACHE_H
@@ -15,15 +15,15 @@ namespace torch_ltc {
 
 /// The serialized executable stored for a program, if there is one.
 std::optional<std::string> lookupProgram(const Hash128 &hash);
-/// Whether the cache had an entry for the graph when the process first looked,
-/// judged by file names: the runtime isn't loaded for programs that were never
+/// Whether the cache may have an entry for the program. Until the cache is
+/// open, this is judged by the file names that its folder had at the first
+/// call, so that the runtime isn't loaded for programs that were never
 /// compiled. `lookupProgram` also finds entries that other processes have
 /// stored since.
 bool mayHaveProgram(const Hash128 &hash);
 void storeProgram(const Hash128 &hash, const char *bytes, size_t size);
 
-/// The compiler's interface to the same store, in which kernels are entries,
-/// too.
+/// The compiler's interface to the cache, which also stores kernels.
 LtcKernelCache kernelCache();
 
 struct CacheDescription {
@@ -33,8 +33,8 @@ struct CacheDescription {
   bool isOpen = false;
   LtcCacheStatistics statistics{}; // zero unless open
 };
-/// The configured cache. Opening it loads the runtime, so a cache that no
-/// program has needed yet is only opened if the caller requests it.
+/// Describes the configured cache. Opening it loads the runtime, so a cache
+/// that no program has needed yet is only opened if `open` is set.
 CacheDescription describeCache(bool open);
 
 } // namespace torch_ltc

@@ -23,23 +23,23 @@ std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
                         const CompileEvent &event);
 
 /// The folder below `folder` with a complete dump of program `name` (a hash),
-/// written by this process or an earlier one; "" if there is none. Searches the
-/// file system once for each program and folder, then only checks that the
-/// folder still exists.
+/// written by this process or an earlier one; "" if there is none. Remembers a
+/// dump that it found, and then only checks that it still exists.
 std::string findDump(const std::string &folder, const std::string &name);
-/// Whether this process couldn't write it there, which is reported once and not
-/// retried.
+/// Whether this process failed to write that dump. The failure is reported
+/// once, and writing isn't retried.
 bool hasDumpFailed(const std::string &folder, const std::string &name);
 
-/// Writes the inputs of the program's next run to `folder`, as inputs.pt,
-/// unless the file exists. Waits until they are computed.
+/// Writes the graph's inputs to inputs.pt in `folder`, unless the file exists.
+/// Waits until the inputs are computed.
 void saveInputs(const std::string &folder, const Graph &graph);
 
-/// Appends the graph to option save_tensors_file.
+/// Appends the graph to `file` in `format`: the options save_tensors_file and
+/// save_tensors_format.
 void saveGraph(const std::string &file, const std::string &format,
                const GraphSnapshot &graph);
 
-/// A program's tensors: inputs, then outputs.
+/// An input or output of a program.
 struct TensorDescription {
   bool isInput;
   size_t index;
@@ -47,6 +47,7 @@ struct TensorDescription {
   torch::lazy::Shape shape;
   bool isDonated;
 };
+/// Describes a program's inputs, then its outputs.
 std::vector<TensorDescription> describeTensors(const GraphSnapshot &graph,
                                                const Program &program);
 

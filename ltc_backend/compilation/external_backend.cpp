@@ -12,7 +12,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A backend's program for all sizes; without one, why there is none.
+/// A backend's program for all sizes, or the reason why there is none.
 struct GeneralEntry {
   Hash128 key;
   SizeBinder bind;
@@ -24,7 +24,7 @@ struct Backends {
   std::map<std::string, ExternalBackendPtr> byName;
   std::function<void(const std::string &)> finder;
   uint64_t generation = 0;
-  std::list<GeneralEntry> general; // the last compiled first
+  std::list<GeneralEntry> general; // last compiled first
 
   ExternalBackendPtr lookup(const std::string &name) {
     std::lock_guard<std::mutex> lock(mutex);
@@ -38,7 +38,8 @@ Backends &backends() {
   return *instance;
 }
 
-/// Ops that our pipeline doesn't decompose.
+/// Whether the op isn't decomposed: our compiler lowers it, or the backend
+/// declares it legal.
 bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   static const std::unordered_set<std::string> lowered = {
 #define LOWERED_OP(Name) Name,
@@ -48,8 +49,8 @@ bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   return lowered.contains(emitName) || backend.legalOps.contains(emitName);
 }
 
-/// Ops that PyTorch's kernels compute: other compilers don't support them
-/// unless they declare it.
+/// Whether PyTorch's kernel computes the op. External backends don't support
+/// such an op unless they declare it legal.
 bool isHostOp(const std::string &emitName) {
   static const std::unordered_set<std::string> names = {
 #define HOST_OP(Name) Name,
@@ -139,7 +140,8 @@ bool torch_ltc::isRefusedByBackend(const char *emitName) {
          isKeptWhole(*backend, name);
 }
 
-/// Compiles it unless it is known.
+/// Returns the backend's entry for the general graph; compiles the graph if
+/// there is none yet.
 static GeneralEntry generalEntry(const ExternalBackend &backend,
                                  const GeneralGraphPtr &general,
                                  bool &isCompiled) {

@@ -1,8 +1,8 @@
 //===- external_backend.h - User-supplied compilers -------------*- C++ -*-===//
 //
-// Option `backend` names the compiler of new programs; empty: ours. Others are
-// registered at run time (Python: torch_ltc.register_backend) and receive the
-// graph of each new program at any stage.
+// Option `backend` names the compiler of new programs; "" is our own. External
+// backends are registered at run time (Python: torch_ltc.register_backend) and
+// receive the graph of each new program, at the stage that they request.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,49 +19,53 @@
 
 namespace torch_ltc {
 
-/// The program of a graph that `sighting` fits, by a program for all sizes;
-/// null with the reason if that one isn't valid for these sizes.
+/// Binds a program for all sizes to a graph, whose sizes `sighting` describes.
+/// Returns null, with the reason, if the program isn't valid for these sizes.
 using SizeBinder = std::function<ProgramPtr(
     const GraphSnapshotPtr &, const Sighting &sighting, std::string &reason)>;
 
 struct ExternalBackend {
   std::string name;
-  /// Ops that it doesn't support, as "aten.sort" (all overloads) or
+  /// Ops that the backend doesn't support, as "aten.sort" (all overloads) or
   /// "aten.sort.stable": they run eagerly, unless a decomposition removes them
   /// anyway.
   std::unordered_set<std::string> unsupportedOps;
-  /// Ops that must not be decomposed although we decompose them.
+  /// Ops that must not be decomposed, although our own compiler decomposes
+  /// them.
   std::unordered_set<std::string> legalOps;
-  /// Throws std::runtime_error with a one-sentence message.
+  /// Compiles a graph; throws std::runtime_error with a one-sentence message.
   std::function<ProgramPtr(GraphSnapshotPtr)> compile;
-  /// Compiles a program for all sizes. Empty if the backend gets one of each
-  /// size; the result is empty, with the reason, if the graph has no such form.
+  /// Compiles a program for all sizes; returns an empty binder, with the
+  /// reason, if the graph has no such program. Empty if the backend compiles a
+  /// program for each size.
   std::function<SizeBinder(const GeneralGraphPtr &, std::string &reason)>
       compileGeneral;
   /// Set by `registerExternalBackend`: differs between registrations, so that
-  /// programs of an earlier one aren't used.
+  /// programs of earlier ones aren't used.
   uint64_t generation = 0;
 };
 using ExternalBackendPtr = std::shared_ptr<const ExternalBackend>;
 
-/// Replaces a backend with the same name.
+/// Registers the backend, and removes an earlier one with the same name.
 void registerExternalBackend(ExternalBackend backend);
 void removeExternalBackend(const std::string &name);
 
-/// Called with a name that isn't registered (an installed package may provide
-/// it); registers it, or throws std::runtime_error with a one-sentence message.
+/// Sets the function that is called with the name of a backend that isn't
+/// registered. It registers the backend, which an installed package may
+/// provide, or throws std::runtime_error with a one-sentence message.
 void setBackendFinder(std::function<void(const std::string &name)> finder);
 
 /// The backend that option `backend` selects, null for our own compiler. Throws
 /// c10::Error if there is no backend with that name.
 ExternalBackendPtr selectedBackend();
 
-/// Its generation; 0 for our own compiler.
+/// The generation of the selected backend; 0 for our own compiler.
 uint64_t selectedBackendGeneration();
 
-/// The program of a graph at its sizes, by the backend's program for all sizes
-/// of its skeleton, which is compiled at the second sight. Null, with the
-/// reason if there is one, if the graph needs a program of its own.
+/// Binds the backend's program for all sizes to the graph. If the backend
+/// hasn't compiled one for the graph's skeleton, compiles it as soon as enough
+/// graphs of the skeleton are known, and sets `isCompiled`. Returns null, with
+/// the reason if there is one, if the graph must be compiled for its sizes.
 ProgramPtr bindExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, Sighting &sighting,
                         bool &isCompiled, std::string &reason);

@@ -20,8 +20,9 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Compiles the general graph; a compile event records when it is done, or why
-/// there is no such program.
+/// Compiles the general graph, or loads its executable from the disk cache.
+/// Adds a row to the compile log, with the reason if there is no such
+/// executable.
 void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                  CompileEvent event) {
   Stopwatch stopwatch;
@@ -76,7 +77,7 @@ bool isGeneralWorthCompiling(double seconds, const GraphSnapshot &graph) {
   return isWorthCompiling(seconds / 2, graph);
 }
 
-/// Adds the sizes' description to a compile event.
+/// Adds the description of the sizes to a compile event.
 void describe(const Sighting &sighting, CompileEvent &event) {
   if (!sighting.reason.empty())
     event.reason += "; " + sighting.reason;

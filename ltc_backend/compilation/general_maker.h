@@ -1,6 +1,6 @@
 //===- general_maker.h - Programs for all sizes -----------------*- C++ -*-===//
 //
-// When programs for all sizes are made, and from which graphs.
+// Decides when programs for all sizes are made, and from which graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,22 +22,23 @@ class PlaceholderProgram;
 /// option varying_sizes is off.
 Sighting noteSizes(const GraphSnapshotPtr &graph);
 
-/// The program for all sizes, bound to those of the graph; null if there is
+/// The program for all sizes, bound to the graph's sizes; null if there is
 /// none. Adds what is known about the sizes to `event`.
 ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
                        CompileEvent &event);
 
-/// Tier compile: makes the program for all sizes, if the graph is the second of
-/// its skeleton, and binds it.
+/// In tier compile, makes the program for all sizes, if the graph is the second
+/// of its skeleton, and binds it to the graph. Otherwise returns null.
 ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
                               CompileEvent &event);
 
 /// Like `makeAndBindGeneral`, but in any tier, for a graph that runs outside of
-/// steps. Returns an executable that the caller owns.
+/// steps. Returns an executable that the caller owns, or null.
 LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
-// Tier auto: the program for all sizes is compiled once the programs of such
-// graphs have run for long enough, whether sizes are always new or repeated.
+// In tier auto, the program for all sizes is compiled once the placeholders of
+// a skeleton's graphs have run for long enough, whether the sizes are new or
+// repeat.
 
 /// To be called for a graph without a program. `next`: the interpreted program
 /// that has been made for it.

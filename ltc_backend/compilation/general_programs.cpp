@@ -21,7 +21,7 @@ GeneralSamples::GeneralSamples(GeneralGraphPtr graph)
 struct GeneralPrograms::Entry {
   std::mutex mutex;
   State state = State::Unknown;
-  GeneralGraphPtr general; // of a Ready one
+  GeneralGraphPtr general; // if Ready
   LtcExecutable executable = nullptr;
 
   ~Entry() {

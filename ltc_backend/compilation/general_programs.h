@@ -19,7 +19,7 @@ struct GeneralSamples {
   std::vector<TraceNumbers> numbers;
   std::vector<std::vector<int64_t>> checked; ///< all numbers of each sample
 
-  /// Throws c10::Error if the graph doesn't exist at its stand-ins.
+  /// Throws c10::Error if the graph can't be instantiated at its stand-ins.
   explicit GeneralSamples(GeneralGraphPtr general);
 };
 
@@ -29,35 +29,40 @@ public:
   static GeneralPrograms &get();
 
   enum class State {
-    Unknown,   ///< nobody has asked for it
+    Unknown,   ///< hasn't been requested
     Pending,   ///< being compiled
     Ready,     ///< `bind` may succeed
-    Impossible ///< the compiler finds no form for all sizes
+    Impossible ///< there is no form for all sizes
   };
-  /// Changes the state from Unknown to Pending; false if it was another one.
+  /// Changes the state from Unknown to Pending; returns false in other states.
   bool begin(const GeneralGraph &general);
-  /// The name of the general graph in the disk cache, for the present options.
+  /// The hash of the general graph and the current options, by which the disk
+  /// cache has its executable.
   static Hash128 hashOf(const GeneralGraph &general);
   /// Stores the compiled executable; throws std::runtime_error if it can't be
   /// loaded.
   void store(const GeneralGraph &general, const char *data, size_t size);
+  /// Changes the state to Impossible.
   void fail(const GeneralGraph &general);
   /// The general graph whose executable has this name; null if there is none.
   GeneralGraphPtr find(const std::string &name);
-  /// Back to Unknown: the program may be requested again.
+  /// Changes the state back to Unknown, so that the program may be requested
+  /// again.
   void abandon(const GeneralGraph &general);
 
-  /// The program for the traced graph, or null with the reason.
+  /// Binds the general executable of `sighting` to the traced graph. Returns
+  /// null if it isn't ready, or, with the reason, if it isn't valid for the
+  /// graph.
   ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
                   std::string &reason);
-  /// The same as an executable, which the caller owns.
+  /// Returns the bound executable, which the caller owns.
   LtcExecutable bind(const Sighting &sighting, std::string &reason);
 
   /// Whether `bind` may succeed for a graph with this skeleton.
   bool isReady(const Hash128 &skeleton);
 
-  // The time that programs of a skeleton have taken op by op. Both functions
-  // return the seconds since the last `startAgain`.
+  // The time that programs of a skeleton have run op by op. `noteNew` and
+  // `noteRuns` return the seconds since the last `startAgain`.
 
   /// `next` is a new program, which runs now.
   double noteNew(const Hash128 &skeleton,
@@ -78,7 +83,7 @@ private:
     std::weak_ptr<PlaceholderProgram> last;
   };
   struct Entry;
-  /// The last used first.
+  /// Most recently used first.
   template <typename T> using Recent = std::list<std::pair<Hash128, T>>;
 
   std::shared_ptr<Entry> entryOf(const GeneralGraph &general);

@@ -11,10 +11,10 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The kernel counts in ticks of 10 ms.
+/// The time between samples: the kernel counts in ticks of 10 ms.
 constexpr std::chrono::milliseconds kInterval{100};
-/// The unused share of a processor from which it counts as idle. Background
-/// services of the system use some of it.
+/// The unused share from which a processor counts as idle. Background services
+/// of the system use a part of an idle processor.
 constexpr double kMostlyIdle = 0.7;
 
 class ProcessorUse {
@@ -56,7 +56,7 @@ private:
   double unused = 0; // processors
 };
 
-/// Never destroyed: threads may ask until the process ends.
+/// Never destroyed: threads may use it until the process ends.
 ProcessorUse &processorUse() {
   static auto *use = new ProcessorUse;
   return *use;

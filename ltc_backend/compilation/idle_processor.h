@@ -12,14 +12,14 @@ namespace torch_ltc {
 bool leftProcessorIdle(const LtcProcessorTimes &before,
                        const LtcProcessorTimes &after);
 
-/// Whether a processor was mostly idle since an earlier call, which was a tenth
-/// of a second ago or longer. False for the first call, and if the system
-/// doesn't provide the times. Takes some 50 us at most every tenth of a second.
-/// Thread-safe.
+/// Whether a processor was mostly idle between the last two samples. A call
+/// takes a sample (some 50 us) if the last one is at least a tenth of a second
+/// old. Returns false before the second sample, and if the system doesn't
+/// provide the times. Thread-safe.
 bool hasIdleProcessor();
 
-/// Whether other processes leave `numThreads` processors mostly idle, judged by
-/// the same samples. Thread-safe.
+/// Whether other processes left `numThreads` processors mostly idle between the
+/// same samples. Thread-safe.
 bool hasProcessorsFor(int numThreads);
 
 } // namespace torch_ltc

@@ -18,7 +18,7 @@ struct Progress {
   int numRunning = 0;
 };
 
-/// Never destroyed: abandoned work may end after everything else.
+/// Never destroyed: interrupted work may end after everything else.
 Progress &progress() {
   static auto *instance = new Progress;
   return *instance;
@@ -35,7 +35,7 @@ void torch_ltc::runInterruptibly(std::function<void()> work) {
   ++progress().numRunning;
   std::thread([isDone, work = std::move(work)]() mutable {
     work();
-    work = nullptr; // with everything it owns, before anybody continues
+    work = nullptr; // releases what it owns, before the caller continues
     std::lock_guard<std::mutex> lock(progress().mutex);
     *isDone = true;
     --progress().numRunning;

@@ -1,7 +1,7 @@
 //===- interruptible_work.h - Work that Ctrl-C can interrupt ----*- C++ -*-===//
 //
-// Python runs signal handlers on its main thread, between instructions of
-// Python. A compilation on that thread would delay them until its end.
+// Python runs signal handlers on its main thread, between Python instructions.
+// A compilation on that thread would delay the handlers until it ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +12,12 @@
 
 namespace torch_ltc {
 
-/// Returns when `work`, which must not throw, is done. On the main thread it
-/// throws as soon as a signal handler raises; `work`, which must own everything
-/// it uses, then continues in the background.
+/// Runs `work`, which must not throw, and returns when it is done. On the main
+/// thread, throws as soon as a signal handler raises; `work`, which must own
+/// everything it uses, then continues in the background.
 void runInterruptibly(std::function<void()> work);
 
-/// Waits for abandoned work.
+/// Waits until all interrupted work is done.
 void waitForInterruptedWork();
 
 } // namespace torch_ltc

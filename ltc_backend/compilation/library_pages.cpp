@@ -29,21 +29,21 @@ std::atomic<int> stepsLeft{0};
 
 using Clock = std::chrono::steady_clock;
 
-/// A loop with a new program every few steps is never idle for long: at most a
-/// hundredth of the time is spent here, and on reading the pages again.
+/// A loop with a new program every few steps is never idle for long, so at most
+/// a hundredth of the time is spent on releasing pages and reading them again.
 constexpr int kTimesCost = 100;
 constexpr std::chrono::milliseconds kCostOfReading{15};
 
-/// Compiling needs about this much of the libraries at a time. With 20 MB it
-/// takes a third longer.
+/// A compilation needs about this much of the libraries at a time; with a limit
+/// of 20 MB it takes a third longer.
 constexpr int64_t kMaxBytesWhileCompiling = 40 << 20;
 constexpr std::chrono::milliseconds kIntervalWhileCompiling{2};
 
-/// When the next release may be.
+/// The time of the next release at the earliest.
 std::atomic<Clock::rep> nextTime{0};
 
-/// Only read-only segments: pages of other segments may differ from the file
-/// (because of relocations, for example) and would be lost.
+/// Releases the pages of read-only segments. Pages of other segments may differ
+/// from the file (because of relocations, for example) and would be lost.
 void releasePages(dl_phdr_info *library) {
   uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
   for (int i = 0; i < library->dlpi_phnum; ++i) {
@@ -59,8 +59,9 @@ void releasePages(dl_phdr_info *library) {
   }
 }
 
-/// oneDNN is idle with the compiler: its kernels are generated at their first
-/// use.
+/// Releases the pages of a library that was loaded with ours. oneDNN is one of
+/// them: it generates its kernels at their first use, so it is idle when the
+/// compiler is.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
     releasePages(library);
@@ -87,7 +88,7 @@ void torch_ltc::giveBackIdleLibraries() {
     return;
   const Clock::time_point begin = Clock::now();
   if (begin.time_since_epoch().count() < nextTime.load()) {
-    stepsLeft = 1; // asks again after the next step
+    stepsLeft = 1; // tries again after the next step
     return;
   }
   if (isCompilerLoaded()) {
@@ -96,9 +97,9 @@ void torch_ltc::giveBackIdleLibraries() {
   }
   dl_iterate_phdr(giveBack, nullptr);
   // The first steps of a loop can't donate buffers that its set-up still holds,
-  // and so leave as many buffers as there are parameters.
+  // and so leave as many cached buffers as there are parameters.
   releaseCachedMemory();
-  // Memory that the compiler has freed between live allocations.
+  // Returns memory that the compiler has freed between live allocations.
   malloc_trim(0);
   count(Counter::idle_releases);
   const Clock::time_point end = Clock::now();

@@ -18,20 +18,21 @@
 
 namespace torch_ltc {
 
-/// Reports that a program was compiled or linked.
+/// Reports that a program was made, which may have used the compiler.
 void noteCompilerUse();
 
-/// To be called after each step, by the thread that ran it. After some steps
-/// without a new program or a compilation, releases the pages of the compiler's
-/// and the runtime's libraries and of their dependencies (read-only mappings of
-/// files), and cached buffers, in a few milliseconds; not again until that is a
-/// small part of the time.
+/// After some steps without a new program or a compilation, releases the pages
+/// of the compiler's and the runtime's libraries and of their dependencies
+/// (read-only mappings of files), and cached buffers. That takes a few
+/// milliseconds, and isn't repeated until it is a small part of the time. To be
+/// called after each step, by the thread that ran it.
 void giveBackIdleLibraries();
 
-/// While it lives, the pages of the compiler's and the runtime's libraries, and
-/// of their dependencies, are released whenever they exceed 40 MB. Loading LLVM
-/// and MLIR reads 85 MB, because the kernel maps 64 kB for each of hundreds of
-/// static constructors, and compiling reads another 35 MB, most of it once.
+/// While an object of this class exists, the pages of the compiler's and the
+/// runtime's libraries, and of their dependencies, are released whenever they
+/// exceed 40 MB. Loading LLVM and MLIR reads 85 MB, because the kernel maps 64
+/// kB for each of hundreds of static constructors, and compiling reads another
+/// 35 MB, most of it once.
 class LibraryPagesLimit {
 public:
   LibraryPagesLimit();
@@ -55,9 +56,9 @@ private:
   std::thread watcher;
 };
 
-/// To be called after the registrations of `import torch`: releases the pages
-/// of this library. Registering reads most of them; a process that never has a
-/// lazy tensor doesn't need them again, and another reads them on demand.
+/// Releases the pages of this library. To be called after the registrations of
+/// `import torch`, which read most of them: a process that never has a lazy
+/// tensor doesn't need them again, and other processes read them on demand.
 void giveBackOwnPages();
 
 } // namespace torch_ltc

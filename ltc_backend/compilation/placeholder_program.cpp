@@ -1,4 +1,4 @@
-//===- placeholder_program.cpp - Runs before compilation ------------------===//
+//===- placeholder_program.cpp - Program that isn't compiled yet ----------===//
 
 #include "compilation/placeholder_program.h"
 
@@ -9,17 +9,17 @@
 
 using namespace torch_ltc;
 
-/// By how much the time of runs grows until the next decision.
+/// The factor by which the total time of runs grows until the next decision.
 static constexpr double kGrowth = 1.1;
 /// The share of a run's time that a compiled program saves, approximately.
 static constexpr double kShareSaved = 0.4;
 
 /// The cost of a compilation on a processor that is otherwise idle, relative to
-/// that on a busy one. Nobody waits for it, but it takes memory.
+/// the cost on a busy one. It delays no step, but needs memory.
 static constexpr double kCostOnIdleProcessor = 0.3;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
-  // Most scripts end, or have other programs, before a compilation pays.
+  // Most scripts end, or run different programs, before a compilation pays off.
   const double saved = kShareSaved * seconds;
   double cost = minCompileSeconds(graph.numOps);
   if (saved < kCostOnIdleProcessor * cost)
@@ -38,7 +38,7 @@ PlaceholderProgram::PlaceholderProgram(
 void PlaceholderProgram::noteReuse() {
   if (isRequested.load(std::memory_order_relaxed) || seconds() < nextCheck)
     return;
-  // The graph isn't walked in each step.
+  // isWorthCompiling walks the graph, so it isn't called in each step.
   nextCheck = kGrowth * seconds();
   if (!noteRuns(*this) && isWorthCompiling(seconds(), *graph))
     requestCompilation();
@@ -53,5 +53,5 @@ void PlaceholderProgram::requestCompilation() {
   if (isRequested.exchange(true))
     return;
   compile();
-  compile = nullptr; // with everything it holds
+  compile = nullptr; // releases what it holds
 }

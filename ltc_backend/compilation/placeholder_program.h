@@ -1,14 +1,14 @@
-//===- placeholder_program.h - Runs before compilation ----------*- C++ -*-===//
+//===- placeholder_program.h - Program that isn't compiled yet --*- C++ -*-===//
 //
 // Tier `auto`: a new program runs op by op at eager's speed, and a separate
 // thread compiles it once that pays off.
 //
 // The benefit of a compilation isn't known in advance, which makes this the ski
 // rental problem: a compilation starts when a compiled program would have saved
-// the compilation's expected time in the runs so far (it saves 0.4 of a run's
-// time). Then it costs at most as much as it would have saved. If a processor
+// the compilation's expected time in the runs so far (0.4 of their time). So
+// the compilation costs at most as much as it would have saved. If a processor
 // is idle, it starts when 0.3 of its expected time would have been saved,
-// because no step is delayed. A program that is used once is never compiled.
+// because it delays no step. A program that is used once is never compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace torch_ltc {
 
 class PlaceholderProgram final : public InterpretedProgram {
 public:
-  /// `compile` is called at most once. `noteRuns` is called now and then
-  /// before, and returns whether a program for all sizes may soon replace this
+  /// `compile` is called at most once. Until then, `noteRuns` is called now and
+  /// then; it returns whether a program for all sizes may soon replace this
   /// one.
   PlaceholderProgram(GraphSnapshotPtr graph, std::function<void()> compile,
                      std::function<bool(PlaceholderProgram &)> noteRuns);
@@ -33,19 +33,19 @@ public:
   void noteReuse() override;
   void requestCompilation() override;
 
-  /// Seconds of the runs since the last call.
+  /// Returns the seconds of the runs since the last call.
   double takeSeconds();
 
 private:
   std::function<void()> compile;
   std::function<bool(PlaceholderProgram &)> noteRuns;
   std::atomic<bool> isRequested{false};
-  /// Seconds of runs before the next decision.
+  /// Total seconds of runs at which the next decision is due.
   std::atomic<double> nextCheck{0};
   std::atomic<double> secondsTaken{0};
 };
 
-/// Whether a program that has run op by op for so long should be compiled.
+/// Whether a program that has run op by op for `seconds` should be compiled.
 bool isWorthCompiling(double seconds, const GraphSnapshot &graph);
 
 } // namespace torch_ltc

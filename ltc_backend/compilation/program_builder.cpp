@@ -12,7 +12,7 @@ using namespace torch_ltc;
 namespace {
 
 /// Converts a shape for the C API. An undefined result of an op (a gradient
-/// that isn't needed) also needs a type: an empty vector.
+/// that isn't needed) gets the type of an empty vector.
 LtcTensorType tensorType(const torch::lazy::Shape &shape) {
   static const int64_t empty[] = {0};
   if (shape.scalar_type() == c10::ScalarType::Undefined)
@@ -105,7 +105,7 @@ private:
     case Tag::floating:
       return library.ltcProgramConstantFloat(program, attribute.floating());
     case Tag::boolean:
-      // The dialect's numbers are ints and floats.
+      // In the dialect, a Scalar is an int or a float.
       if (spec.kind == ArgumentKind::Scalar)
         return library.ltcProgramConstantInt(program, attribute.boolean());
       return library.ltcProgramConstantBool(program, attribute.boolean());
@@ -132,8 +132,8 @@ private:
     throw std::logic_error("unknown attribute tag");
   }
 
-  /// Arguments that the tracer ignores (non_blocking, layout) still have a type
-  /// in the dialect.
+  /// The constant for an absent argument. Arguments that the tracer ignores
+  /// (non_blocking, layout) still need a value of their type in the dialect.
   LtcValue noneOrDefault(const ArgumentSpec &spec) {
     if (spec.kind == ArgumentKind::Ignored && spec.defaultValue &&
         spec.defaultValue->isBool())

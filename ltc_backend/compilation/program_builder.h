@@ -13,7 +13,7 @@ namespace torch_ltc {
 /// Owns a program under construction.
 class ProgramHandle {
 public:
-  /// `other`: a program with which it is to be compiled, or null.
+  /// `other`: a program together with which this one will be compiled, or null.
   ProgramHandle(const CompilerLibrary &library, const std::string &name,
                 const ProgramHandle *other = nullptr);
   ~ProgramHandle();
@@ -44,8 +44,8 @@ struct StageRequest {
   bool locations = false;
 };
 
-/// The request in the form of the C API; `legalOps` holds the list to which the
-/// result refers.
+/// Converts the request for the C API. The result points to `legalOps`, which
+/// this function fills, and to strings of `request`.
 LtcStageOptions stageOptions(const StageRequest &request,
                              std::vector<const char *> &legalOps);
 

@@ -89,8 +89,8 @@ ProgramPtr compileNew(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return program;
 }
 
-/// Compiles the graph, unless another process compiles it or has compiled it:
-/// then loads that program from the disk cache.
+/// Compiles the graph. If another process compiles it or has compiled it, loads
+/// that program from the disk cache instead.
 ProgramPtr compileOnce(const GraphSnapshotPtr &graph, const Hash128 &hash,
                        CompileEvent &event) {
   if (!config().cache.get())
@@ -113,8 +113,9 @@ void raiseIfWanted(const std::string &error, LocationId location,
               "compile_failure = 'interpret' it runs op by op.");
 }
 
-/// The substitute for a program that can't be compiled. Nothing is lost, so
-/// this only warns; the caller stores the program, so it warns once for each.
+/// Makes an interpreted program for a graph that can't be compiled. Its results
+/// are the same, so this only warns; the caller stores the program, so there is
+/// one warning for each graph.
 ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
                             const std::string &error, LocationId location,
                             CompileEvent &event) {
@@ -136,13 +137,15 @@ ProgramPtr interpretInstead(const GraphSnapshotPtr &graph,
 }
 
 bool mayCompileLater() {
-  // These need a program immediately, or its error.
+  // With other values of these options, a step needs the compiled program, or
+  // the compiler's error, immediately.
   return config().tier.get() == "auto" && !config().detect_nan.get() &&
          !config().lockstep.get() && config().dump.get().empty() &&
          config().compile_failure.get() != "raise";
 }
 
-/// An interpreted program, which the compiled one replaces when it is ready.
+/// Makes an interpreted program, which the compiled one replaces when that is
+/// ready.
 std::shared_ptr<PlaceholderProgram>
 makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
                 const Hash128 &skeleton, LocationId location,
@@ -156,7 +159,7 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
       } catch (const std::exception &error) {
         if (areCompilationsCancelled())
           return;
-        // The caller that would raise the error has continued.
+        // The error can't be raised: the step that needed the program has run.
         count(Counter::compile_failures);
         program = interpretInstead(graph, error.what(), location, compiled);
       }
@@ -173,8 +176,8 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return std::make_shared<PlaceholderProgram>(graph, compile, noteRuns);
 }
 
-/// Sets the reason for a new program. The event doesn't keep the graphs that
-/// are compared: they belong to programs.
+/// Sets the reason for a new program. The event only has weak references to the
+/// compared graphs, which belong to programs.
 void noteDifference(const GraphSnapshotPtr &graph, CompileEvent &event) {
   std::vector<GraphSnapshotPtr> known = keptGraphs();
   if (known.empty()) {
@@ -205,7 +208,7 @@ ProgramPtr compileApart(const GraphSnapshot &graph) {
       compilation->executable.data, compilation->executable.size);
 }
 
-/// The backend's program for all sizes, bound to those of the graph; null if
+/// The backend's program for all sizes, bound to the graph's sizes; null if
 /// there is none.
 ProgramPtr makeBound(const ExternalBackend &backend,
                      const GraphSnapshotPtr &graph, CompileEvent &event) {
@@ -231,7 +234,8 @@ ProgramPtr makeBound(const ExternalBackend &backend,
   return program;
 }
 
-/// Errors of a user-supplied backend aren't hidden by interpreting the program.
+/// Compiles the graph with a user-supplied backend. Raises the backend's
+/// errors, instead of hiding them by interpreting the program.
 ProgramPtr makeExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, LocationId location,
                         CompileEvent &event) {
@@ -261,7 +265,7 @@ ProgramPtr makeExternal(const ExternalBackend &backend,
   return program;
 }
 
-/// The row of a new program, before it is made.
+/// The compile log's row of a program that hasn't been made yet.
 CompileEvent eventOf(const GraphSnapshotPtr &graph, int64_t step,
                      LocationId location) {
   CompileEvent event;
@@ -276,9 +280,10 @@ CompileEvent eventOf(const GraphSnapshotPtr &graph, int64_t step,
   return event;
 }
 
-/// A program of our own compiler, from the disk cache or new: compiled at once
-/// or, in tier `auto`, a placeholder until it is compiled. `sighting`: what is
-/// known about the graph's sizes; null if the program can't be for all sizes.
+/// Makes a program with our own compiler: loads it from the disk cache,
+/// compiles it or, in tier `auto`, makes a placeholder until it is compiled.
+/// `sighting`: what is known about the graph's sizes; null if a program for all
+/// sizes isn't allowed.
 ProgramPtr makeOwn(const GraphSnapshotPtr &graph, const Hash128 &hash,
                    Sighting *sighting, LocationId location,
                    CompileEvent &event) {
@@ -370,7 +375,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   program = withChecks(std::move(program), graph, backend);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  // Placeholders and bindings are only counted.
+  // Placeholders and bound programs get a row in the log, but no explanation.
   if (!program->isPlaceholder() && !program->isBound)
     explainCompilation(event);
   addCompileEvent(event);
@@ -397,7 +402,7 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
   try {
     compile(graph, /*withTexts=*/true, compilation);
   } catch (const std::runtime_error &error) {
-    // An interpreted program may be one that the compiler rejects.
+    // The compiler may reject the program, which then is interpreted.
     log(LogLevel::Warning,
         "The dump of program " + graph.name.substr(0, 12) +
             " ends before the failing stage: " + error.what());

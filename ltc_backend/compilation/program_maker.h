@@ -10,22 +10,23 @@
 
 namespace torch_ltc {
 
-/// Loads the program from the disk cache or compiles it, and adds a row to the
-/// compile log. Sets `origin` to "disk" or "compiled". Throws c10::Error with a
-/// one-sentence message.
+/// Makes the program of a new graph: binds a program for all sizes, loads the
+/// program from the disk cache, compiles or interprets it. Adds a row to the
+/// compile log, and sets `origin` to "bound", "disk", "compiled" or
+/// "interpreted". Throws c10::Error with a one-sentence message.
 ProgramPtr makeProgram(GraphSnapshot graph, const Hash128 &hash, int64_t step,
                        LocationId location, std::string &origin);
 
-/// If option dump is set: the folder with the dump of `program`, whatever its
-/// origin; "" if it can't be written. A program that was compiled without the
-/// option is lowered once more for its texts. Only calls `snapshot` in this
-/// case.
+/// Returns the folder with the dump of `program`, or "" if it can't be written.
+/// Requires option `dump`. If there is no dump, because the program was
+/// compiled without the option, for example, calls `snapshot` and lowers the
+/// graph again for its texts.
 std::string ensureDumped(const Program &program, int64_t step,
                          LocationId location,
                          const std::function<GraphSnapshot()> &snapshot);
 
-/// Option `dump` for a graph that runs outside of steps: compiled once more for
-/// its texts, unless the dump already exists.
+/// If option `dump` is set, dumps a graph that runs outside of steps: compiles
+/// it again for its texts, unless the dump already exists.
 void ensureTracedDumped(const GraphSnapshot &graph);
 
 } // namespace torch_ltc

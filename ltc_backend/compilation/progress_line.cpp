@@ -25,7 +25,7 @@ ProgressLine::~ProgressLine() {
     isOver = true;
   }
   changed.notify_all();
-  // Logging needs Python's lock, which the calling thread may hold.
+  // Logging needs the GIL, which the calling thread may hold.
   BlockingScope blocking;
   watcher.join();
 }

@@ -10,8 +10,8 @@
 
 namespace torch_ltc {
 
-/// Logs `sentence` as a warning if it exists for more than a second, so that a
-/// process that seems to hang explains why.
+/// Logs a sentence as a warning if the object exists for more than a second, so
+/// that a process that seems to hang explains why.
 class ProgressLine {
 public:
   explicit ProgressLine(std::string sentence);
