@@ -375,7 +375,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   program = withChecks(std::move(program), graph, backend);
   origin = event.origin;
   event.seconds = stopwatch.seconds();
-  // Placeholders and bound programs get a row in the log, but no explanation.
+  // Placeholders and bound programs get a row in the compile log, but no
+  // message.
   if (!program->isPlaceholder() && !program->isBound)
     explainCompilation(event);
   addCompileEvent(event);

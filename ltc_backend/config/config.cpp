@@ -86,7 +86,8 @@ const char *typeName(const OptionValue &value) {
   return names[value.index()];
 }
 
-/// The value that `text` denotes for `row`; throws with the expected form.
+/// Parses a value of the option; throws std::invalid_argument with the expected
+/// form.
 OptionValue parse(const Row &row, const std::string &text) {
   if (std::holds_alternative<bool>(row.defaultValue)) {
     std::string lower = text;

@@ -1,8 +1,8 @@
 //===- config.h - Typed access to the configuration table -------*- C++ -*-===//
 //
-// Each row of config.def is one member of `Config`. Values come from the
-// default, then the environment (read once, when the table is first used), then
-// the program. Reading is thread-safe and cheap.
+// Each row of config.def is one member of `Config`. An option has its default
+// value unless the environment (read once, when the table is first used) or the
+// program sets it. Reading is thread-safe and cheap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@ namespace torch_ltc {
 
 using OptionValue = std::variant<bool, int64_t, std::string>;
 
-/// What an option changes. Keys contain all options whose effect they would
-/// otherwise miss: those on disk `Code`, those of programs in memory also
-/// `Program`, those of captured functions also `Trace`.
+/// What an option changes. The key of a cache contains the options that affect
+/// what it holds: keys on disk the options with effect `Code`, keys of programs
+/// in memory also `Program`, keys of captured functions also `Trace`.
 enum class OptionEffect {
   None,
   Trace,   // which ops are traced, which programs are chosen
@@ -77,12 +77,11 @@ struct OptionDescription {
   OptionEffect effect;
 };
 
-/// The table with its current values, in order.
+/// All options with their current values, in the order of the table.
 std::vector<OptionDescription> describeOptions();
 
-/// Sets an option; text is parsed as from the environment. Throws
-/// std::invalid_argument with a one-sentence message for an unknown name, a
-/// wrong type or an invalid value.
+/// Sets an option to a value of its type. Throws std::invalid_argument with a
+/// one-sentence message for an unknown name, a wrong type or an invalid value.
 void setOption(const std::string &name, const OptionValue &value);
 /// Throws std::invalid_argument for an unknown name.
 OptionValue getOption(const std::string &name);

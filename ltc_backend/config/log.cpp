@@ -25,8 +25,8 @@ Log &state() {
   return *log;
 }
 
-// Enough for every option of the environment; a program without the Python
-// package must not collect messages forever.
+// Enough for a warning about every option in the environment. A process without
+// the Python package never sets a hook, and must not collect messages forever.
 constexpr size_t kMaxKeptMessages = 64;
 
 } // namespace

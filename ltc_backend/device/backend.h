@@ -7,7 +7,8 @@
 
 namespace torch_ltc {
 
-/// One device, "lazy:0", on the host.
+/// Implements torch::lazy's interface of a backend, with one device, "lazy:0",
+/// on the host.
 class Backend final : public torch::lazy::BackendImplInterface {
 public:
   void PrepareToExit() const override;

@@ -33,7 +33,8 @@ public:
 
   /// Finds or creates the program.
   void compile();
-  /// Runs on the calling thread, after everything that is scheduled.
+  /// Schedules a run of the program, waits for the results and returns them.
+  /// Raises the run's error.
   std::vector<torch::lazy::BackendDataPtr>
   execute(c10::ArrayRef<torch::lazy::BackendDataPtr> arguments) const;
 

@@ -35,7 +35,7 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getStream(device);
   }
-  // Events order streams, and there is only one.
+  // Events order the work of several streams, but there is only one stream.
   void record(void **, const c10::Stream &, c10::DeviceIndex,
               c10::EventFlag) const override {}
   void block(void *, const c10::Stream &) const override {}
@@ -45,8 +45,8 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void *) const override {
     synchronizeStream(getStream(getDevice()));
   }
-  /// A caller that polls until it is true must not wait for a step that nobody
-  /// ends.
+  /// Ends the step and waits for it: a caller that polls until this returns
+  /// true would otherwise wait for a step that nobody ends.
   bool queryStream(const c10::Stream &stream) const override {
     synchronizeStream(stream);
     return true;

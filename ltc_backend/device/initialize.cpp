@@ -28,7 +28,8 @@ namespace {
 
 std::atomic<bool> initialized{false};
 
-/// torch's own settings that our pipeline replaces or requires.
+/// Sets the flags of torch::lazy that our pipeline requires, or whose features
+/// it replaces.
 void setTorchFlags() {
   // Makes numbers graph constants where torch's own code creates scalars.
   FLAGS_torch_lazy_handle_special_scalars = true;

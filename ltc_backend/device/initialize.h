@@ -11,11 +11,12 @@ namespace torch_ltc {
 void initialize();
 bool isInitialized();
 
-/// Runs the ops traced up to the last collective: other ranks may wait for it.
+/// Runs the ops traced up to the last collective: other ranks may wait for that
+/// collective.
 void finishCollectives();
 
-/// Runs scheduled steps and ends the worker thread; to be called before the
-/// interpreter exits.
+/// Runs scheduled steps, cancels compilations and ends the background threads.
+/// To be called before the interpreter exits.
 void shutDown();
 
 } // namespace torch_ltc

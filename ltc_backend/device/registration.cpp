@@ -10,11 +10,11 @@
 //
 // torch's CompositeExplicitAutograd kernels take precedence over a backend
 // fallback, and many of them write in place, which has no meaning below
-// functionalization: those ops get the fallback by name.
+// functionalization: for those ops, the fallback is registered by name.
 //
-// `import torch` only registers the some 80 kernels that can create the first
-// lazy tensor. All others are registered when there is one; until then, ops
-// that only take a device get a temporary kernel.
+// `import torch` only registers the about 80 kernels that can create the first
+// lazy tensor. All others are registered when it is created; until then, ops
+// that have a device argument but no tensor have a temporary kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ private:
 
 /// The kernel of a view op. If a Meta kernel of torch makes a view of a fake
 /// tensor, the view is a Meta tensor with the dispatch keys of the fake
-/// tensor's device (torch 2.13).
+/// tensor's device (torch 2.13); its call is redispatched to key Meta.
 class ViewKernel final : public c10::OperatorKernel {
 public:
   explicit ViewKernel(const OpRecord &record) : onDevice(record) {}
@@ -90,7 +90,7 @@ private:
 
 /// Whether torch's CompositeExplicitAutograd kernel of an op without a row in
 /// the op table may run on the device, because it only calls functional ops and
-/// views. Such ops run as their parts; all others get the fallback.
+/// views. Such ops run as the ops that they call; all others get the fallback.
 bool isTraceableComposite(const std::string &name) {
   static const std::unordered_set<std::string> names = {
       "aten::_foreach_add",
@@ -151,8 +151,8 @@ void fallbackKernel(const OperatorHandle &op, Stack *stack) {
                     : "not in the op table");
 }
 
-/// Registers a kernel of the device, unless Python has registered one at
-/// `import torch`.
+/// Registers a kernel at key Lazy, unless the op has one: a hand-written one,
+/// or one that Python has registered at `import torch`.
 void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
   if (!op.hasKernelForDispatchKey(DispatchKey::Lazy))
     registerBoxedKernel(op.operator_name(), DispatchKey::Lazy,
@@ -164,8 +164,8 @@ void trace(const OperatorHandle &op, const OpRecord &record) {
                     std::make_unique<TraceKernel>(record)));
 }
 
-/// Whether eager decomposes the op, too: on the CPU some ops with a
-/// decomposition (`silu_backward`) have a kernel, which rounds once where the
+/// Whether eager decomposes the op, too. Some ops with a decomposition
+/// (`silu_backward`) have a CPU kernel, which rounds once where the
 /// decomposition rounds several times.
 bool isDecomposed(const OperatorHandle &op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
@@ -268,7 +268,8 @@ const char *const byDevice[] = {
     "zeros",
 };
 
-/// The temporary kernels of `byDevice`, in a list so that they can be removed.
+/// The temporary kernels of the ops in `byDevice`; removing a handle removes
+/// its kernel.
 std::vector<c10::RegistrationHandleRAII> &standIns() {
   // Never destroyed: deregistration at exit races with other libraries'.
   static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
@@ -281,8 +282,8 @@ void standInKernel(const OperatorHandle &op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys, stack);
 }
 
-/// Kernels at key Lazy. Hand-written ones come first: `registerTraced` and
-/// `registerOther` skip ops that have a kernel.
+/// Registers kernels at key Lazy. Hand-written ones come first:
+/// `registerTraced` and `registerOther` skip ops that have a kernel.
 void registerKernels(const AtenOps &ops) {
   auto *kernels = new torch::Library(torch::Library::IMPL, "aten",
                                      DispatchKey::Lazy, __FILE__, __LINE__);
@@ -296,8 +297,8 @@ void registerKernels(const AtenOps &ops) {
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();
-  // Only wraps the kernels so far: those that follow check for subclasses
-  // themselves.
+  // Only wraps the kernels registered so far; the later ones check for
+  // subclasses themselves.
   registerSubclassCalls(ops);
   registerTraced();
   registerNearestScales();
@@ -305,9 +306,9 @@ void registerKernels(const AtenOps &ops) {
     registerOther(op);
 }
 
-/// Kernels at the keys above Lazy. Most of them wrap the kernel that they find
-/// at their key (`registerAround`), so of two kernels of an op at one key the
-/// one that is registered later gets the call first.
+/// Registers kernels at the keys above Lazy. Most of them wrap the existing
+/// kernel at their key (`registerAround`), so the kernel that is registered
+/// last gets the call first.
 void registerPrecedingKernels(const AtenOps &ops) {
   auto *autograd =
       new torch::Library(torch::Library::IMPL, "aten",
@@ -346,8 +347,8 @@ void registerPrecedingKernels(const AtenOps &ops) {
 
 void registerRemaining() {
   registerLockKey();
-  // Other threads may be dispatching: at any moment there is a kernel for each
-  // op, possibly the fallback, and code that creates a tensor waits for this
+  // Other threads may be dispatching ops: at any moment each op has a kernel,
+  // possibly the fallback, and code that creates a tensor waits for this
   // registration.
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);

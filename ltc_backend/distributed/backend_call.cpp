@@ -27,14 +27,15 @@ struct Operands {
   c10d::ReduceOp reduction() const {
     return c10d::ReduceOp(c10d::ReduceOp::RedOpType(numbers[1]));
   }
-  /// One part for each rank.
+  /// Splits a tensor into one part for each rank.
   Tensors parts(const Tensor &tensor) const {
     if (!tensor.numel()) // without elements, or for another rank
       return Tensors(size_t(backend.getSize()), tensor);
     return tensor.view({backend.getSize(), -1}).unbind();
   }
   bool isRoot(int64_t root) const { return backend.getRank() == root; }
-  /// The list of parts that the root provides; the other ranks have none.
+  /// A list with the parts of a tensor at the root, an empty list at other
+  /// ranks.
   std::vector<Tensors> partsAtRoot(int64_t root, const Tensor &tensor) const {
     if (!isRoot(root))
       return {};
@@ -49,7 +50,8 @@ template <typename Options> Options optionsOf(const Operands &o) {
   return options;
 }
 
-/// The output, which the backend updates, with the input's values.
+/// Returns the output, which the backend updates in place, with the input's
+/// values.
 Tensor updated(const Operands &o) {
   return o.output.data_ptr() == o.input.data_ptr() ? o.output
                                                    : o.output.copy_(o.input);

@@ -1,7 +1,8 @@
 //===- backend_call.h - Calls to a group's CPU backend ----------*- C++ -*-===//
 //
-// A collective in the form that programs use: one packed input tensor, one
-// packed output tensor. Lists of tensors are concatenated in them.
+// In programs, a collective has one packed input tensor and one packed output
+// tensor, in which lists of tensors are concatenated. Each has this many
+// elements:
 //
 //   kind            numbers after the timeout      input        output
 //   all_reduce      reduction                      n            n
@@ -19,7 +20,7 @@
 //
 // An input that isn't read (of `receive`, or of `scatter` except at the root)
 // only provides the dtype. `await` waits for a collective that was started. The
-// first number is the timeout in milliseconds, -1 for the group's.
+// first number is the timeout in milliseconds, -1 for the group's timeout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,8 @@ struct BackendCall {
 };
 
 /// Starts the collective. The backend uses both tensors until the work is done.
-/// `output` need not be initialized; that of all_reduce, reduce and broadcast
-/// may be the input.
+/// `output` need not be initialized; for all_reduce, reduce and broadcast it
+/// may be `input`.
 c10::intrusive_ptr<c10d::Work> begin(const BackendCall &call,
                                      const at::Tensor &input,
                                      const at::Tensor &output);

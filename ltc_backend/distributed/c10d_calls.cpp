@@ -47,7 +47,7 @@ private:
   c10::ArrayRef<IValue> values;
 };
 
-/// Names in the process groups' CPU backends (torch 2.13).
+/// Whether the process groups' CPU backends can send the dtype (torch 2.13).
 bool isSentDType(at::ScalarType dtype) {
   switch (dtype) {
   case at::kBool:
@@ -278,15 +278,17 @@ private:
     return rank >= 0 && rank < a.group(group)->getSize();
   }
 
-  /// Whether `whole` has one part for each rank along its first dimension.
+  /// Whether `whole` consists, along its first dimension, of one tensor with
+  /// the sizes of `part` for each rank.
   bool isStackOf(const Tensor &whole, const Tensor &part) const {
     return whole.dim() && part.dim() == whole.dim() &&
            whole.size(0) == part.size(0) * int64_t(ranks(2)) &&
            whole.sizes().slice(1) == part.sizes().slice(1);
   }
 
-  /// Number of elements for each rank of a tensor that is divided along its
-  /// first dimension.
+  /// Appends the number of elements for each rank, of a tensor that is divided
+  /// along its first dimension, to `numbers`. Returns false if the tensor can't
+  /// be divided in this way.
   bool addSplits(const Tensor &tensor, const std::vector<int64_t> &splits,
                  std::vector<int64_t> &numbers) const {
     if (tensor.dim() == 0)
@@ -334,7 +336,7 @@ private:
     return done(isAsync);
   }
 
-  /// A reduction of `tensors` in place.
+  /// Reads a call that reduces `tensors` in place.
   std::optional<C10dCall> reduced(const Tensors &tensors, size_t reduction,
                                   size_t async, const char *kind,
                                   std::optional<int64_t> root = {}) {

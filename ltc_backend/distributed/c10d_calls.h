@@ -23,9 +23,9 @@ struct C10dCall {
   bool isAsync = true;
 };
 
-/// The parts of a call of "c10d::<name>" with `arguments`. Nothing if it isn't
-/// a plain call: eager then either rejects it with its own message or handles a
-/// rare case.
+/// Divides a call of the op `name` ("c10d::allreduce_") into collectives.
+/// Returns nullopt for unusual arguments: eager's kernel then rejects them with
+/// its own message, or supports them.
 std::optional<C10dCall> readCall(const std::string &name,
                                  c10::ArrayRef<c10::IValue> arguments);
 

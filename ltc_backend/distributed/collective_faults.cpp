@@ -23,8 +23,8 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// How long a rank waits for a collective before it announces in the job's
-/// store that it has begun it.
+/// How long a rank waits for a collective before it announces the collective in
+/// the job's store.
 constexpr milliseconds kAnnounceAfter{1000};
 /// How long a failed rank waits for the announcements of others: ranks notice
 /// the end of another one, or a timeout, at about the same time.
@@ -56,8 +56,8 @@ const char *reductionName(int64_t reduction) {
              : "?";
 }
 
-/// The kind, reduction, sizes and dtype of a collective: equal on all ranks
-/// that take part in the same one.
+/// The kind, reduction, number of elements and dtype of a collective, which are
+/// equal on all ranks that take part in it.
 std::string signatureOf(const BackendCall &call, const Tensor &input,
                         const Tensor &output) {
   std::string_view kind = call.kind;
@@ -99,17 +99,18 @@ std::string signatureAndPlace(const CollectiveName &name) {
 /// Whether an announcement of this rank is in the store.
 std::atomic<bool> isAnnounced{false};
 
-/// Informs other ranks through the job's store. An error of the store must not
-/// hide the error that is about to be reported.
+/// Announces to other ranks, through the job's store, which collective this
+/// rank waits for. Errors of the store are ignored, because they must not hide
+/// the error that is about to be reported.
 class Arrivals {
 public:
   explicit Arrivals(const CollectiveName &name) : name(name) {
     try {
       StorePtr own = name.group->getStore();
-      // Each group's store is the job's with a prefix.
+      // A group's store is the job's store with a prefix.
       if (auto *prefixed = dynamic_cast<c10d::PrefixStore *>(own.get()))
         own = prefixed->getUnderlyingStore();
-      // Another thread may be waiting in it.
+      // Another thread may be waiting in the store.
       store = own ? own->clone() : nullptr;
       auto options =
           name.group->getBackend(c10::DeviceType::Lazy)->getBackendOptions();
@@ -136,7 +137,7 @@ public:
     }
   }
 
-  /// "Rank 1 hasn't begun it: ...", "" if nothing is known.
+  /// Sentences that name the ranks that are late; "" if nothing is known.
   std::string whoIsLate() const {
     if (!store)
       return "";
@@ -168,8 +169,8 @@ private:
                     signatureAndPlace(name));
   }
 
-  /// What is known of each rank that has neither begun nor passed the
-  /// collective.
+  /// The ranks that have neither begun nor passed the collective, each with the
+  /// collective that it waits for instead, "" if unknown.
   std::map<int, std::string> lateRanks() const {
     std::map<int, std::string> late;
     for (int rank = 0; rank < name.group->getSize(); ++rank) {
@@ -215,8 +216,9 @@ private:
   std::vector<uint64_t> globalRanks;
 };
 
-/// "[file.cc:81] Timed out ...": users can't use the position in the backend's
-/// source, and this sentence gives its advice in more detail.
+/// Removes the position in the backend's source ("[file.cc:81] ..."), which
+/// users can't use, and the backend's advice, which our error gives in more
+/// detail.
 std::string firstSentence(std::string text) {
   size_t end = text.find("] ");
   if (text.starts_with("[") && end != std::string::npos)
@@ -259,7 +261,7 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
 void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
   if (isAnnounced) // by a collective that failed
     Arrivals(name).withdraw();
-  if (name.isMessage()) { // a timeout of its wait would break the connection
+  if (name.isMessage()) { // a wait that times out would break the connection
     work.wait();
     return;
   }

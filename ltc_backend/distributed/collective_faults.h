@@ -6,9 +6,9 @@
 //
 //   a rank differs   With option check_collectives ranks exchange signatures
 //                    before each collective, and all of them raise.
-//   a rank is late   A rank that has waited for a second writes this to the
-//                    job's store. When a collective fails, the error names the
-//                    ranks that haven't.
+//   a rank is late   A rank that has waited for a second announces the
+//                    collective in the job's store. When a collective fails,
+//                    the error names the ranks that haven't announced it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 
 namespace torch_ltc {
 
-/// The Python line of the collective that runs as the process's `number`-th.
-/// The last few thousand are kept.
+/// Records the Python line of the process's `number`-th collective. Only the
+/// last 4096 lines are kept.
 void notePlaceOfCollective(int64_t number, LocationId place);
 LocationId placeOfCollective(int64_t number);
 
@@ -44,18 +44,19 @@ struct CollectiveName {
 CollectiveName nameCollective(const BackendCall &call, int64_t number,
                               const at::Tensor &input,
                               const at::Tensor &output);
-/// The name of a collective of CPU tensors, `op`, which isn't traced and is
-/// about to begin.
+/// The name of `op`, an untraced collective of CPU tensors that is about to
+/// begin.
 CollectiveName nameCpuCollective(const std::string &op,
                                  const ProcessGroupPtr &group);
 
-/// With option check_collectives: throws unless all ranks are about to begin
-/// the same one.
+/// With option check_collectives, throws unless all ranks are about to begin
+/// the same collective.
 void checkRanksAgree(const CollectiveName &name);
 
 /// Runs `begin`, and adds the collective's name to its error.
 void beginNamed(const CollectiveName &name, const std::function<void()> &begin);
-/// Waits for it. An error names it, its line and the ranks that are late.
+/// Waits for the collective. An error names the collective, its Python line and
+/// the ranks that are late.
 void waitNamed(const CollectiveName &name, c10d::Work &work);
 
 } // namespace torch_ltc

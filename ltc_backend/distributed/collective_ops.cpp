@@ -39,7 +39,8 @@ public:
     return lastNumber;
   }
 
-  /// Whether `number` is new: only the first run of a collective has an effect.
+  /// Claims `number`. Returns false if it has been used: only the first run of
+  /// a collective has an effect.
   bool take(int64_t number) {
     std::scoped_lock lock(mutex);
     if (number <= lastNumber)
@@ -53,7 +54,7 @@ public:
     begun.emplace(number, std::move(collective));
   }
 
-  /// Removes those that exchange a program's memory.
+  /// Removes and returns the collectives that use a program's memory.
   std::vector<Begun> removeBorrowing() {
     std::scoped_lock lock(mutex);
     std::vector<Begun> borrowing;
@@ -78,7 +79,8 @@ public:
     return collective;
   }
 
-  /// These options run a step twice, and the second run only inspects it.
+  /// Keeps the output if an option runs each step twice: the second run reads
+  /// the output instead of running the collective again.
   void keep(int64_t number, const Tensor &output) {
     if (!config().lockstep.get() && !config().detect_nan.get())
       return;
@@ -162,7 +164,8 @@ void runCollective(const Tensor &order, const Tensor &input,
   collectives().keep(number, output);
 }
 
-/// Saves a copy of the output.
+/// Runs op `collective` with the program's memory for the output, which saves a
+/// copy.
 void hostCollective(const torch::jit::Stack &arguments,
                     at::TensorList outputs) {
   runCollective(arguments[0].toTensor(), arguments[1].toTensor(),
@@ -170,8 +173,8 @@ void hostCollective(const torch::jit::Stack &arguments,
                 arguments[4].toIntVector(), outputs[0], outputs[1]);
 }
 
-/// The output is the program's, until `hostFinish` has run or the run has
-/// failed.
+/// Begins a collective whose output is in the program's memory. The backend
+/// uses that memory until `hostFinish` has run or the run has failed.
 void hostBegin(const torch::jit::Stack &arguments, at::TensorList outputs) {
   int64_t number = arguments[0].toTensor().item<int64_t>() + 1;
   outputs[0].fill_(number);
@@ -224,8 +227,8 @@ Tensor collectiveStart(const Tensor &order, const Tensor &input,
                        IntArrayRef numbers, IntArrayRef size) {
   int64_t number = order.item<int64_t>() + 1;
   if (collectives().take(number)) {
-    // The program may reuse the memory for another value when the command has
-    // ended.
+    // The program may reuse the input's memory for another value once the
+    // command has ended.
     Tensor read = readsInputLater(kind) ? input.clone() : input;
     Begun begun = beginCollective({kind, group, numbers}, number, read,
                                   at::empty(size, input.options()));
@@ -272,7 +275,7 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
               "group, int[] numbers, int[] size) -> Tensor");
   library.def("collective_wait(Tensor order, Tensor started, int[] size, int "
               "dtype) -> Tensor");
-  // Only compiled programs have these two (pass OverlapCollectives).
+  // Only compiled programs contain these two ops (pass OverlapCollectives).
   library.def("collective_begin(Tensor order, Tensor input, str kind, int "
               "group, int[] numbers, int[] size) -> (Tensor, Tensor)");
   library.def("collective_finish(Tensor started, Tensor? input, Tensor output) "

@@ -2,19 +2,19 @@
 //
 //   collective(order, input, ...)       -> order', output
 //   collective_start(order, input, ...) -> order'
-//   collective_wait(order, order', ...) -> output of what order' started
+//   collective_wait(order, order', ...) -> output of the started one
 //
-// A compiled program (pass OverlapCollectives) begins and ends them in its own
-// memory:
+// A compiled program (pass OverlapCollectives) begins and finishes collectives
+// in its own memory:
 //
-//   collective_begin(order, input, ...)        -> order', output in exchange
+//   collective_begin(order, input, ...)        -> order', unfinished output
 //   collective_finish(order', input?, output)  -> output
 //
-// `order` makes them effects in a graph of values: it is the number of
-// collectives so far, which each collective reads and updates. So they form a
-// chain, whose end every step computes: none is dropped, merged with an equal
-// one, or reordered with another, in any tier. A collective whose number has
-// been used before isn't run again.
+// `order`, the number of collectives so far, makes collectives effects in a
+// graph of values: each collective reads and updates it. So collectives form a
+// chain, whose end every step computes: in no tier is a collective dropped,
+// merged with an equal one or reordered. A collective whose number has been
+// used before isn't run again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ int64_t lastCollective();
 /// The rank that sent the message of a `receive_any`.
 int sourceOfCollective(int64_t number);
 
-/// Makes programs call collectives with the memory of their results.
+/// Makes programs run collectives directly in the memory of their results.
 void registerHostCollective();
 
 } // namespace torch_ltc

@@ -1,7 +1,7 @@
 //===- lazy_work.h - Result of a traced collective --------------*- C++ -*-===//
 //
-// Waiting for it traces a wait for the readers of the outputs: the calling
-// thread continues.
+// Waiting for a LazyWork only traces a wait, on which the readers of the
+// outputs depend; the calling thread continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ public:
            std::function<int()> source = nullptr);
   ~LazyWork() override;
 
-  /// Ends the step that computes the outputs; otherwise a caller that polls it
-  /// in a loop would never see true.
+  /// Runs the traced collectives and returns true: a caller that polls this in
+  /// a loop would otherwise never see true.
   bool isCompleted() override;
   bool isSuccess() const override;
   std::exception_ptr exception() const override;

@@ -1,9 +1,9 @@
 //===- registration.cpp - Kernels for torch.distributed's ops -------------===//
 //
-// "c10d::..." ops write to tensors without declaring it in their schemas, and
-// return a Work. Those of "_c10d_functional" call them on new tensors and store
-// the Work by storage until `wait_tensor`, which works on the user's tensors
-// unchanged.
+// "c10d::..." ops write to tensors without declaring the writes in their
+// schemas, and return a Work. "_c10d_functional::..." ops call them on new
+// tensors and store the Work under the tensor's storage until `wait_tensor`,
+// which works on the user's tensors unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -117,7 +117,7 @@ WorkPtr run(const C10dCall &call) {
   return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
 }
 
-/// The same argument with copies on the CPU.
+/// The argument with its tensors copied to the CPU.
 IValue onCpu(const IValue &value) {
   if (value.isTensor())
     return value.toTensor().defined() ? value.toTensor().cpu()
@@ -136,7 +136,7 @@ IValue onCpu(const IValue &value) {
   return list;
 }
 
-/// Runs eager's kernel immediately, for arguments that it may reject.
+/// Runs eager's kernel immediately, for arguments that the kernel may reject.
 WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   runTracedCollectives(op.schema().name());
   Stack stack;
@@ -160,7 +160,7 @@ WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
 }
 
-/// A "c10d" op of lazy tensors, at key Functionalize.
+/// The kernel of a "c10d" op at key Functionalize, for lazy tensors.
 class LazyCollective final : public c10::OperatorKernel {
 public:
   explicit LazyCollective(c10::SafeKernelFunction previous)
@@ -188,10 +188,10 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// A "_c10d_functional" op, at key Functionalize: torch's own kernel, on the
-/// user's tensors. It waits for its results immediately, which costs nothing:
-/// torch's deferred wait needs a wrapper that can't contain the device's
-/// functional tensors (2.13).
+/// The kernel of a "_c10d_functional" op at key Functionalize. Runs torch's own
+/// kernel on the user's tensors and immediately waits for its results, which
+/// only traces a wait: torch's deferred wait needs a wrapper that can't contain
+/// the device's functional tensors (2.13).
 class FunctionalCollective final : public c10::OperatorKernel {
 public:
   explicit FunctionalCollective(c10::SafeKernelFunction previous)
@@ -220,8 +220,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// A collective of CPU tensors, at key CPU. It blocks the thread, and other
-/// ranks may need ops for it that this one has only traced.
+/// The kernel of a collective of CPU tensors, at key CPU. Runs the traced
+/// collectives first: the call blocks the thread, and other ranks may need them
+/// to reach the same call.
 class CpuCollective final : public c10::OperatorKernel {
 public:
   explicit CpuCollective(c10::SafeKernelFunction previous)

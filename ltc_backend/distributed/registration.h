@@ -5,9 +5,9 @@
 
 namespace torch_ltc {
 
-/// Registers collectives of lazy tensors at key Functionalize, and of CPU
-/// tensors in front of the existing kernels at key CPU: collectives run in the
-/// order of the program, whatever their tensors' devices.
+/// Registers kernels for collectives of lazy tensors at key Functionalize, and
+/// of CPU tensors around the existing kernels at key CPU: collectives of both
+/// run in program order.
 void registerCollectives();
 
 } // namespace torch_ltc

@@ -27,7 +27,8 @@ namespace {
 /// value each collective replaces. Guarded by the trace lock.
 class Order {
 public:
-  /// Its value, not pending in another thread's trace.
+  /// Returns the tensor. If another thread traced the last collective, waits
+  /// for it and begins a new chain.
   const Tensor &current() {
     const auto &set = LiveSet::ofThisThread();
     raiseFailure();
@@ -56,7 +57,8 @@ public:
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
-  /// `number` is that of the group of `reader`.
+  /// Runs the traced ops before `reader`, a collective of the group with this
+  /// number, if this thread traced them or the group has a traced collective.
   void runFor(int64_t number, const std::string &reader) {
     if (owner == LiveSet::ofThisThread() || groups.contains(number))
       run(reader);
@@ -67,12 +69,13 @@ public:
   void run(const std::string &reader) {
     if (!tensor.defined() || hasFailed())
       return;
-    // Other threads advance it while this one waits.
+    // A copy: other threads may advance `tensor` while this thread waits.
     StepExecutor::get().materialize(withValueOf(tensor), reader);
   }
 
 private:
-  /// A loop that reads nothing would continue after the error of a collective.
+  /// Raises the error of a failed collective: a loop that reads nothing would
+  /// otherwise continue after it.
   void raiseFailure() const {
     if (!tensor.defined() || !hasFailed())
       return;
@@ -83,7 +86,8 @@ private:
                    messageSuffix(captureLocation()) + ".");
   }
 
-  /// After an error the chain starts again after the collectives that have run.
+  /// Whether the chain has failed. A new chain then begins after the
+  /// collectives that have run.
   bool hasFailed() const {
     HostDataPtr data = tensorDataOf(tensor)->data();
     return data && data->producer() && data->producer()->isDone() &&
@@ -92,8 +96,8 @@ private:
 
   Tensor tensor;
   std::shared_ptr<LiveSet> owner;
-  int64_t number = 0;       // its value when all that is traced has run
-  std::set<int64_t> groups; // of all traced collectives, by number
+  int64_t number = 0;       // value of `tensor` after all traced ops
+  std::set<int64_t> groups; // numbers of groups with a traced collective
 };
 
 Order &order() {

@@ -13,7 +13,7 @@
 
 namespace torch_ltc {
 
-/// See distributed/backend_call.h.
+/// A collective in the form that distributed/backend_call.h describes.
 struct Collective {
   std::string kind;
   ProcessGroupPtr group;
@@ -22,7 +22,7 @@ struct Collective {
   std::vector<int64_t> size;
 };
 
-// Tensors here are values: lazy tensors without wrappers.
+// The functions below return values: lazy tensors without wrappers.
 
 /// Traces a collective; readers of the output wait for it.
 at::Tensor traceCollective(const Collective &collective);
@@ -33,26 +33,30 @@ struct StartedCollective {
   std::vector<int64_t> size;
   at::ScalarType dtype;
 };
+/// Traces the start of a collective.
 StartedCollective traceStart(const Collective &collective);
+/// Traces the wait for a collective; returns its output.
 at::Tensor traceWait(const StartedCollective &collective);
 
 // Functions for steps that are replayed. The caller holds the trace lock.
 
-/// The end of the chain of collectives, computed or scheduled; a new one if
-/// nothing was traced on this thread, or the last one failed.
+/// Returns the end of the chain of collectives, computed or scheduled. Begins a
+/// new chain if another thread traced the last collective, or if it failed.
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);
-/// Records collectives that are about to run without being traced, by their
-/// lines.
+/// Records the Python lines of collectives that are about to run without being
+/// traced.
 void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 
 /// Runs the ops traced so far and waits for them, if they include a collective:
-/// other ranks may need it for the event that `reader` is about to wait for.
+/// other ranks may need it to reach the event that `reader` is about to wait
+/// for.
 void runTracedCollectives(const std::string &reader);
-/// The same before an untraced collective of `group`. Ops traced by another
-/// thread only run if they include a collective of the same group: a thread
-/// with its own group (that saves a checkpoint) doesn't affect a step.
+/// Like the overload above, before an untraced collective of `group`. Ops that
+/// another thread traced only run if `group` has a traced collective: a thread
+/// with a separate group (to save a checkpoint, for example) doesn't affect a
+/// step.
 void runTracedCollectives(const ProcessGroupPtr &group,
                           const std::string &reader);
 
