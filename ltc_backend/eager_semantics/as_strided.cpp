@@ -1,12 +1,12 @@
 //===- as_strided.cpp - Views of memory by stride and offset --------------===//
 //
-// `as_strided` counts in elements of the memory that a tensor reports, while
-// its values are packed in row-major order (shape/strides.h). Functionalization
-// counts in the storage shared by all views, which covers all of the memory
-// even if the base has become another view of it in place (`as_strided_`,
-// `t_`); below functionalization a tensor is first brought into memory order.
-// Above autograd, `as_strided` of a view with another dtype becomes that of its
-// base.
+// The strides and the offset of `as_strided` count elements of the memory that
+// a tensor reports, while the tensor's values are packed in row-major order
+// (shape/strides.h). At key Functionalize, they count elements of the storage
+// that all views share. It covers all of the memory, even if the base has
+// become another view in place (`as_strided_`, `t_`). Below functionalization,
+// a tensor is first brought into memory order. Above autograd, `as_strided` of
+// a view whose dtype isn't its base's becomes `as_strided` of the base.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ namespace {
 namespace functional = at::functionalization::impl;
 using Dims = std::vector<int64_t>;
 
-/// The dims from the outermost in memory to the innermost.
+/// The dims of `self` from the outermost in memory to the innermost.
 Dims memoryOrder(const at::Tensor &self) {
   Dims order(size_t(self.dim()));
   std::iota(order.begin(), order.end(), 0);
@@ -51,7 +51,8 @@ Dims inverse(const Dims &order) {
   return result;
 }
 
-/// Start of `self` in memory, if it fills a part of it without gaps.
+/// Returns the offset of `self` in memory, 0 if the result is empty. Throws if
+/// the result needs memory outside of `self`, or if `self` has gaps.
 int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
                 at::IntArrayRef stride) {
   int64_t first = offset - self.storage_offset(), last = first;
@@ -86,8 +87,8 @@ at::Tensor asStridedCopy(const at::Tensor &self, c10::SymIntArrayRef symSize,
   return result;
 }
 
-/// The dims of a view from the outermost in memory to the innermost, if it
-/// fills its part of memory.
+/// The dims of a view from the outermost in memory to the innermost, if the
+/// view fills a range of memory without gaps.
 std::optional<Dims> orderWithoutGaps(at::IntArrayRef size,
                                      at::IntArrayRef stride) {
   Dims order(size.size());
@@ -104,9 +105,10 @@ std::optional<Dims> orderWithoutGaps(at::IntArrayRef size,
   return next ? std::optional(order) : std::nullopt;
 }
 
-/// Part of a row of memory: a chain of slices that are written becomes one
-/// kernel, while one that scatters copies the whole row. A bucket of
-/// DistributedDataParallel has such a part for each parameter.
+/// Writes a slice if the elements fill a range of one-dimensional memory: a
+/// chain of written slices becomes one kernel, while each as_strided_scatter
+/// copies all of the memory. A bucket of DistributedDataParallel has such a
+/// range for each parameter.
 std::optional<at::Tensor> writeSlice(const at::Tensor &self,
                                      const at::Tensor &src,
                                      at::IntArrayRef size,
@@ -130,7 +132,7 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
                             c10::SymIntArrayRef symSize,
                             c10::SymIntArrayRef symStride,
                             std::optional<c10::SymInt> symOffset) {
-  if (hasRepeatedElements(self)) // eager counts in a copy, too
+  if (hasRepeatedElements(self)) // eager applies the strides to a copy, too
     return asStridedScatter(withValueOf(self), src, symSize, symStride,
                             std::move(symOffset));
   auto size = C10_AS_INTARRAYREF_SLOW(symSize);
@@ -150,8 +152,8 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
   return result;
 }
 
-/// torch's own kernel, which ours hides for this device; it is the same for all
-/// devices.
+/// Calls torch's own kernel at the autograd key, which ours hides for this
+/// device. It is the same for all devices.
 at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
                           c10::SymIntArrayRef stride,
                           std::optional<c10::SymInt> offset) {
@@ -161,8 +163,8 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
-/// The kernel at AutogradLazy. Gradients go through `self`, which may be a
-/// leaf, or created without recording gradients, although it is a view.
+/// The kernel at key AutogradLazy. Gradients go through `self`, even if it is a
+/// view: it may be a leaf, or created without recording gradients.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
@@ -170,14 +172,14 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
     offset = self.sym_storage_offset();
   if (!self.is_view() || self._base().scalar_type() == self.scalar_type()) {
     at::Tensor view = differentiated(self, size, stride, offset);
-    // Once the memory is written, gradients go through the base instead: they
-    // also reach elements outside of `self`.
+    // Once the memory is written, gradients go through the base instead,
+    // because they must also reach elements outside of `self`.
     if (isReplayedView(self) && !self.is_conj() && !self.is_neg())
       replayLike(
           view, differentiated(at::Tensor(self._base()), size, stride, offset));
     return view;
   }
-  at::Tensor base(self._base()); // of real parts, of view(dtype)
+  at::Tensor base(self._base()); // `self` is a real part or a view(dtype)
   base = base.is_complex() && !self.is_complex()
              ? at::view_as_real(base)
              : base.view(self.scalar_type());
@@ -187,8 +189,8 @@ at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);
 }
 
-/// Whether `tensor` is a view according to its view records, of memory with its
-/// own dtype.
+/// Whether `tensor` is a view, according to its view records, and has the dtype
+/// of its memory.
 bool isViewOfSameDType(const at::Tensor &tensor) {
   if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
       functional::isBaseTensor(tensor))
@@ -198,7 +200,8 @@ bool isViewOfSameDType(const at::Tensor &tensor) {
   return memory->base().scalar_type() == tensor.scalar_type();
 }
 
-/// `as_strided` of the memory of a tensor, at key Functionalize.
+/// The kernel of `as_strided` at key Functionalize: views all of the memory
+/// that the tensor shares.
 class AsStridedOfMemory : public c10::OperatorKernel {
 public:
   explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
@@ -213,7 +216,7 @@ public:
     fillOffset(view, *stack);
     self = wholeMemory(view);
     previous.callBoxed(op, keys, stack);
-    if (view.is_conj()) // which the memory isn't
+    if (view.is_conj()) // the memory doesn't have the bit
       stack->back() = at::_conj(stack->back().toTensor());
     if (view.is_neg())
       stack->back() = at::_neg_view(stack->back().toTensor());
@@ -231,7 +234,7 @@ protected:
   c10::SafeKernelFunction previous;
 };
 
-/// The same in place: the tensor's view records are replaced.
+/// The kernel of `as_strided_`, which replaces the tensor's view records.
 struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
   using AsStridedOfMemory::AsStridedOfMemory;
 
@@ -242,7 +245,7 @@ struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
     if (!isViewOfSameDType(view))
       return previous.callBoxed(op, keys, stack);
     fillOffset(view, *stack);
-    at::Tensor shown; // has the bits, which the call below doesn't record
+    at::Tensor shown; // with the bits, which the call below doesn't record
     if (view.is_conj() || view.is_neg())
       shown = stridedLike(*stack);
     ViewRecords before = replaceViewRecords(view, {});

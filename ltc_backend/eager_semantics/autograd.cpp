@@ -22,7 +22,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Checks the operands' sizes like torch's composite: below it nothing does.
+/// Checks an operand like torch's composite, because the ops below don't.
 void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
                      int64_t channels, bool isNeeded) {
   bool isGiven = values && values->defined();
@@ -32,9 +32,10 @@ void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
               channels, " elements not ", values->numel());
 }
 
-/// torch's composite ends in native_batch_norm, whose schema doesn't declare
-/// that it writes the running statistics (torch 2.13), so functionalization
-/// would lose the update. The schema of the `_legit` op declares it.
+/// The kernel of `batch_norm`. torch's composite calls native_batch_norm, whose
+/// schema doesn't declare that it writes the running statistics (torch 2.13),
+/// so functionalization would lose the update. The schema of the `_legit` op
+/// declares the write.
 at::Tensor batchNorm(const at::Tensor &input,
                      const std::optional<at::Tensor> &weight,
                      const std::optional<at::Tensor> &bias,
@@ -46,7 +47,7 @@ at::Tensor batchNorm(const at::Tensor &input,
                                   training, momentum, eps, cudnn);
   bool hasStatistics = runningMean && runningMean->defined() && runningVar &&
                        runningVar->defined();
-  if (input.numel() == 0) { // of any rank, and without statistics
+  if (input.numel() == 0) { // may have any rank; statistics aren't updated
     TORCH_CHECK(hasStatistics || training,
                 "Expected running_mean and running_var to be defined when "
                 "training=False");
@@ -73,7 +74,7 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
-/// The same op, called directly.
+/// The kernel of `native_batch_norm`, for direct calls.
 void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
   auto arguments = torch::jit::last(*stack, numArguments);
@@ -95,13 +96,13 @@ void copyOut(at::Tensor &out, const at::Tensor &result) {
               "on ",
               out.device(), ", different from other tensors on ",
               result.device());
-  at::native::resize_output(out, result.sizes()); // warns as eager's
+  at::native::resize_output(out, result.sizes()); // warns as eager does
   out.copy_(result);
 }
 
-/// torch's functionalization of this variant uses the functional op's results
-/// in another order than it returns them, and writes the batch's statistics
-/// into the output (torch 2.13).
+/// The kernel of `_native_batch_norm_legit.out`. torch's functionalization of
+/// this variant reads the functional op's results in the wrong order, and
+/// writes the batch's statistics into the output (torch 2.13).
 std::tuple<at::Tensor &, at::Tensor &, at::Tensor &>
 batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
              const std::optional<at::Tensor> &bias, at::Tensor &runningMean,
@@ -115,8 +116,9 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
   return {out, saveMean, saveInvstd};
 }
 
-/// torch has no functional form to replace it with (torch 2.13). Its gradient
-/// reads the old value of `self`.
+/// The kernel of `polygamma_`, which has no functional form with which
+/// functionalization could replace it (torch 2.13). The gradient reads the old
+/// value of `self`.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   at::Tensor result =
       at::polygamma(n, self.requires_grad() ? self.clone() : self);
@@ -124,7 +126,8 @@ at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   return self.copy_(result);
 }
 
-/// torch's composite preserves the memory format of CPU tensors only.
+/// The kernel of `group_norm`, which preserves the memory format. torch's
+/// composite only preserves that of CPU tensors.
 at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                      const std::optional<at::Tensor> &weight,
                      const std::optional<at::Tensor> &bias, double eps,
@@ -155,7 +158,7 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                             weight, bias, batch, channels, rest, groups, eps));
 }
 
-/// An op whose first tensor is copied into another layout first.
+/// Runs an op with a copy of its first tensor in a different layout.
 class WithSelf final : public c10::OperatorKernel {
 public:
   using Layout = at::Tensor (*)(const at::Tensor &);
@@ -176,25 +179,27 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// `torch.bernoulli(x, p)` is row-major; below autograd the same op implements
-/// `x.bernoulli_(p)`, which preserves the order of x and draws in it.
+/// Returns the operand of `torch.bernoulli(x, p)` in row-major order, like the
+/// result. Below autograd, the same op implements `x.bernoulli_(p)`, which
+/// preserves the memory order of x and draws in this order.
 at::Tensor rowMajor(const at::Tensor &self) {
-  // `contiguous` doesn't change a tensor whose dims of one element have unusual
+  // `contiguous` doesn't change a tensor whose dims of size 1 have unusual
   // strides.
   return hasPackedStrides(self) ? self
                                 : self.clone(at::MemoryFormat::Contiguous);
 }
 
-/// Eager's index_put and similar ops write into a dense copy; below autograd
-/// the same op implements its in-place form, which preserves the strides of a
-/// view with gaps.
+/// Returns the operand of index_put and similar ops without gaps: eager writes
+/// into a dense copy. Below autograd, the same op implements its in-place form,
+/// which preserves the strides of a view with gaps.
 at::Tensor dense(const at::Tensor &self) {
   return self.is_non_overlapping_and_dense()
              ? self
              : self.clone(at::MemoryFormat::Preserve);
 }
 
-/// `put` and `put_`, for which eager's kernel has no defined order of writes.
+/// Wraps `put` and `put_`, to report like eager that the order of writes is
+/// undefined.
 class AlertedPut final : public c10::OperatorKernel {
 public:
   explicit AlertedPut(c10::SafeKernelFunction previous)
@@ -211,9 +216,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// `copy_`. Functionalization (torch 2.13) asserts if a lazy tensor is written
-/// into a CPU tensor, so the lazy tensor is moved to the CPU first, by a
-/// differentiable op.
+/// The kernel of `copy_`. Functionalization (torch 2.13) fails an assertion if
+/// a lazy tensor is written into a CPU tensor, so the lazy tensor is moved to
+/// the CPU first, by a differentiable op.
 void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor &self = arguments[0].toTensor();
@@ -227,9 +232,9 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
-/// Copies the elements of lists one by one if tensors with and without a
-/// functional wrapper are mixed, for which functionalization (torch 2.13)
-/// asserts: CPU tensors have no wrapper.
+/// Copies tensor by tensor if the lists mix tensors with and without a
+/// functional wrapper (CPU tensors), because functionalization (torch 2.13)
+/// then fails an assertion.
 class ForeachCopy final : public c10::OperatorKernel {
 public:
   explicit ForeachCopy(c10::SafeKernelFunction previous)
@@ -263,10 +268,11 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Comparisons written into a view of numbers without gradients. Eager makes
-/// the view part of the operand's graph, through which no gradient can flow; on
-/// other devices torch (2.13) replays the view on its base, and rejects a base
-/// with such a history. So the view gets none.
+/// Wraps in-place comparisons, to detach the operand if `self` is a view with a
+/// dtype that has no gradients. Otherwise the view would become part of the
+/// operand's graph, through which no gradient can flow: on the CPU that has no
+/// effect, but on device `lazy` torch (2.13) replays the view on its base, and
+/// rejects a base with such a history.
 class CompareInPlace final : public c10::OperatorKernel {
 public:
   explicit CompareInPlace(c10::SafeKernelFunction previous)
@@ -286,8 +292,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The gradient of dropout, which eager's composite on the CPU computes by
-/// products. torch has no forward-mode derivative of this op (2.13).
+/// The gradient of dropout. If it has a forward-mode gradient, computes
+/// products as eager's composite on the CPU does: torch has no forward-mode
+/// derivative of this op (2.13).
 class DropoutBackward final : public c10::OperatorKernel {
 public:
   explicit DropoutBackward(c10::SafeKernelFunction previous)
@@ -310,9 +317,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// An `out=` variant as its functional op and a copy: torch's composite treats
-/// tensors with functional wrappers as tensors that it must not write to, and
-/// leaves `out` unchanged (torch 2.13).
+/// Runs an `out=` variant as its functional op and a copy: torch's composite
+/// treats tensors with functional wrappers as tensors that it must not write
+/// to, and leaves `out` unchanged (torch 2.13).
 class OutByCopy final : public c10::OperatorKernel {
 public:
   explicit OutByCopy(const char *overload)
@@ -331,7 +338,7 @@ public:
   }
 
 private:
-  /// Raises the errors of eager's kernel, in its words.
+  /// Raises the errors of eager's kernel, with the same messages.
   static void check(const at::Tensor &out, const at::Tensor &result) {
     TORCH_CHECK(out.device() == result.device(),
                 "torch.linalg.matrix_rank: Expected result and input tensors "
@@ -379,7 +386,7 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
         std::tuple("aten::put", "", &dense),
         std::tuple("aten::_unsafe_masked_index_put_accumulate", "", &dense)})
     registerAround<WithSelf>(findOp({name, overload}), key, layout);
-  SilentRegistration silence; // `put` has two
+  SilentRegistration silence; // `put` gets a second kernel
   for (const char *name : {"aten::put", "aten::put_"})
     registerAround<AlertedPut>(findOp({name, ""}), key);
   library.impl("copy_",

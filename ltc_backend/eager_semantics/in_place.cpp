@@ -3,10 +3,11 @@
 // Functionalization runs every in-place op on Meta tensors first, to find
 // errors in the operands' sizes, and then replaces the operand by the
 // functional op's result, whatever the sizes and dtype of that result (torch
-// 2.13). Some of torch's Meta kernels, in Python, resize operands that eager
-// rejects. These kernels precede it: they compute the functional op's result
-// themselves and compare it with the operand. If sizes or dtype differ, the op
-// runs eagerly, which writes or raises as eager does.
+// 2.13). Some of torch's Python Meta kernels resize operands that eager
+// rejects. The kernels in this file precede functionalization's: they compute
+// the functional op's result themselves and compare it with the operand. If
+// sizes or dtype differ, the op runs eagerly, which writes or raises as eager
+// does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// A dense lazy tensor as users hold it.
+/// Whether `tensor` is a dense lazy tensor as users hold it.
 bool isDense(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
          tensor.key_set().has(DispatchKey::Functionalize) &&
@@ -42,9 +43,9 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
-/// Ops for which eager allows an element to be written twice: the element gets
-/// the same value each time, and a value that is read from the written memory
-/// is copied first.
+/// Whether eager allows the op to write an element twice: the element gets the
+/// same value each time, and a value that is read from the written memory is
+/// copied first.
 bool repeats(const std::string &functional) {
   for (const char *name :
        {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
@@ -83,12 +84,12 @@ public:
         throw;
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
-    // As in eager, after errors of the operands and of the size.
+    // Eager also reports errors of the operands and of the size first.
     if (!fits && record && value.sizes() == self.sizes())
       checkResultFits(*record, arguments, self.scalar_type());
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {
-      value.reset(); // not to be computed
+      value.reset(); // so that it isn't computed
       return runWritingCall(op, *stack, "a result of another size or dtype");
     }
     torch::jit::drop(*stack, arguments.size());
@@ -135,8 +136,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// `copy_`. Functionalization's kernel (torch 2.13) also runs the op on Meta
-/// tensors.
+/// The kernel of `copy_`. Unlike functionalization's (torch 2.13), it doesn't
+/// run the op on Meta tensors.
 class CopyKernel final : public c10::OperatorKernel {
 public:
   explicit CopyKernel(c10::SafeKernelFunction previous)
@@ -176,10 +177,11 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps ops that draw numbers. Functionalization gives a tensor that isn't a
-/// view the strides of the numbers, which are dense (torch 2.13). For arguments
-/// that the ops reject (mostly integers), the message is that of torch's
-/// formulas in Python instead of eager's kernels.
+/// Wraps in-place ops that draw random numbers. Preserves the strides of the
+/// tensor: functionalization gives a tensor that isn't a view the dense strides
+/// of the numbers (torch 2.13). Raises eager's error for arguments that the op
+/// rejects (mostly integer tensors), instead of the error of torch's Python
+/// formulas.
 class DrawInPlaceKernel final : public c10::OperatorKernel {
 public:
   explicit DrawInPlaceKernel(c10::SafeKernelFunction previous)
@@ -223,7 +225,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Ops that draw numbers, for which sizes can't be wrong.
+/// Whether the op draws random numbers. The sizes of its operands can't be
+/// wrong then.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")
@@ -231,7 +234,8 @@ bool draws(const OperatorHandle &op) {
   return op.hasTag(at::Tag::nondeterministic_seeded);
 }
 
-/// Only writes values into its first argument, and returns it.
+/// Whether the op only writes values into its first argument, and returns that
+/// argument.
 bool writesSelf(const OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
   const std::string &name = op.operator_name().name;
@@ -243,7 +247,7 @@ bool writesSelf(const OperatorHandle &op) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if ((arguments[i].alias_info() != nullptr) != (i == 0))
       return false;
-  // These have their own kernels; `copy_` checks its operands itself.
+  // These ops have separate kernels; `copy_` checks its operands itself.
   for (const char *other : {"aten::copy_", "aten::set_", "aten::resize_",
                             "aten::detach_", "aten::_resize_output_"})
     if (name == other)

@@ -9,18 +9,19 @@
 
 namespace torch_ltc {
 
-/// "aten::add.Tensor" -> "aten::add_.Tensor", if the row's op computes each
-/// element independently and torch has the in-place op.
+/// Returns the in-place form of a functional op, such as "aten::add_.Tensor" of
+/// "aten::add.Tensor", if the op computes each element independently and torch
+/// has an in-place form.
 std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
 
-/// The op that returns what the in-place op writes, if it has the same
+/// Returns the functional form of an in-place op, if there is one with the same
 /// arguments.
 std::optional<c10::OperatorHandle>
 functionalOf(const c10::OperatorHandle &inPlace);
 
-/// Whether `arguments` are tensors of the kind `isOurs` that broadcast to the
-/// first, numbers, and other values, and the op's result can be cast to the
-/// first one's dtype.
+/// Whether the op's result can be written to the first argument: each tensor
+/// satisfies `isOurs` and broadcasts to the first one, or is a scalar on the
+/// CPU; and the result can be cast to the first one's dtype.
 bool fitsInPlace(const OpRecord &functional,
                  c10::ArrayRef<c10::IValue> arguments,
                  bool (*isOurs)(const at::Tensor &));
@@ -36,7 +37,7 @@ void checkResultFits(const OpRecord &functional,
                      at::ScalarType written);
 
 /// Whether the result's dtype follows from a simple rule and can be cast to
-/// that of `written`.
+/// `written`.
 bool castsTo(const OpRecord &functional, c10::ArrayRef<c10::IValue> arguments,
              at::ScalarType written);
 

@@ -25,7 +25,7 @@ torch_ltc::elementwiseInPlace(const OpRecord &record) {
       !record.name.starts_with("aten::fill.") && record.name != "aten::zero")
     return std::nullopt;
   const c10::OperatorName &own = record.handle->operator_name();
-  // "pow.Tensor_Scalar" is written as "pow_.Scalar".
+  // The in-place form of "pow.Tensor_Scalar" is "pow_.Scalar".
   size_t underscore = own.overload_name.find('_');
   for (const std::string &overload :
        {own.overload_name, own.overload_name.substr(underscore + 1),
@@ -43,8 +43,8 @@ std::optional<c10::OperatorHandle>
 torch_ltc::functionalOf(const c10::OperatorHandle &inPlace) {
   const c10::OperatorName &own = inPlace.operator_name();
   std::string name = own.name.substr(0, own.name.size() - 1);
-  // "pow_.Scalar" writes the result of "pow.Tensor_Scalar", and "ldexp_" that
-  // of "ldexp.Tensor".
+  // The functional form of "pow_.Scalar" is "pow.Tensor_Scalar", and that of
+  // "ldexp_" is "ldexp.Tensor".
   for (const std::string &overload :
        {own.overload_name, "Tensor_" + own.overload_name, std::string(),
         std::string("Tensor")}) {
@@ -81,7 +81,7 @@ commonType(c10::ArrayRef<IValue> arguments) {
             at::native::update_result_type_state(argument.toScalar(), state);
     return at::native::result_type(state);
   } catch (const c10::Error &) {
-    return std::nullopt; // of a pair like float32 and uint16
+    return std::nullopt; // of a pair like int32 and uint16
   }
 }
 
@@ -91,11 +91,12 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   if (!arguments[0].isTensor() || !isOurs(arguments[0].toTensor()))
     return false;
   const at::Tensor &self = arguments[0].toTensor();
-  // A value of another rank is an error in torch.
+  // torch rejects a value whose rank isn't 0.
   if (functional.name == "aten::fill.Tensor" &&
       arguments[1].toTensor().dim() != 0)
     return false;
-  // Its magnitude is real, and eager doesn't write a real value there.
+  // Eager rejects an in-place abs of a complex tensor, because the result is
+  // real.
   if (functional.name == "aten::abs" && self.is_complex())
     return false;
   for (const IValue &argument : arguments) {
@@ -114,7 +115,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
     return true;
   std::optional<at::ScalarType> type = commonType(arguments);
   if (!type)
-    return false; // the functional op says why
+    return false; // the functional op raises the error
   if (functional.dtypeRule == DTypeRule::booleanDType)
     type = c10::ScalarType::Bool;
   if (functional.dtypeRule == DTypeRule::promote_floatDType &&
@@ -123,7 +124,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   return c10::canCast(*type, self.scalar_type());
 }
 
-/// The dtype of the functional op's result, if its rule is simple.
+/// The dtype of the functional op's result, if the dtype rule is simple.
 static std::optional<at::ScalarType>
 resultType(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
   if (record.dtypeRule == DTypeRule::selfDType)

@@ -2,11 +2,11 @@
 //
 // Ops that PyTorch defines by other ops are decomposed at the autograd keys. In
 // inference_mode these keys are off, and functionalization's fallback runs the
-// op below itself (torch 2.13). There, a write through a view has no effect, a
-// view has no base, and an argument that is returned unchanged isn't the user's
-// tensor. So these ops are decomposed at the Functionalize key as well. An op
-// that functionalization derives from views (`expand_copy`, `slice_scatter`)
-// can then be distinguished from a call by the user.
+// whole op below functionalization (torch 2.13). There, a write through a view
+// has no effect, a view has no base, and an argument that is returned unchanged
+// isn't the user's tensor. So these ops are decomposed at the Functionalize key
+// as well. An op that functionalization derives from views (`expand_copy`,
+// `slice_scatter`) can then be distinguished from a call by the user.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Torch's decomposition of an op, at key Functionalize.
+/// A kernel at key Functionalize that runs torch's decomposition of an op in
+/// inference_mode.
 class TakenApart final : public c10::OperatorKernel {
 public:
   TakenApart(DispatchKey composite, c10::SafeKernelFunction previous)
@@ -45,10 +46,10 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The key of torch's decomposition, if eager runs it.
+/// The dispatch key of torch's decomposition, if eager decomposes the op.
 std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
   if (op.hasKernelForDispatchKey(DispatchKey::Functionalize))
-    return std::nullopt; // which supports views
+    return std::nullopt; // that kernel supports views
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&
       !op.hasKernelForDispatchKey(DispatchKey::Lazy))
     return DispatchKey::CompositeImplicitAutograd;

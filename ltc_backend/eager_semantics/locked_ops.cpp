@@ -1,13 +1,14 @@
-//===- locked_ops.cpp - Ops of several threads ----------------------------===//
+//===- locked_ops.cpp - Ops in several threads ----------------------------===//
 //
 // Functionalization stores a tensor's value, and pending writes to its memory
 // that its views haven't seen, in unguarded fields (torch 2.13). Reading a view
-// updates them, so even two readers conflict. Eager PyTorch has no such fields.
-// Therefore ops on lazy tensors are serialized as soon as a second thread has
-// traced one; before that, a lock around each op would cost a tenth of the
-// tracing time and guard nothing.
+// updates these fields, so even two readers conflict. Eager PyTorch has no such
+// fields. Therefore ops on lazy tensors are serialized as soon as a second
+// thread has traced one; before that, a lock around each op would cost a tenth
+// of the tracing time and guard nothing.
 //
-// All lazy tensors have `lockKey`, which ops fall through until then.
+// All lazy tensors have the dispatch key `lockKey`, at which ops fall through
+// until then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +34,8 @@ void lockedKernel(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
       stack);
 }
 
-/// Op by op: a fallback can't be replaced while other threads dispatch, but an
-/// op that falls through can get a kernel.
+/// Registers the lock op by op: a fallback can't be replaced while other
+/// threads dispatch ops, but an op that falls through can get a kernel.
 void lockAllOps() {
   auto &dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName &name : dispatcher.getAllOpNames())

@@ -7,8 +7,8 @@
 // resolved, and PyTorch's kernels that would do so (at keys Conjugate and
 // Negative) are bypassed. A view has the bits of its base.
 //
-// Complex tensors are rare, so this is registered when the first one is
-// created.
+// Such views are rare, so most of these kernels are registered when the first
+// one is created.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Replaces torch's fallback for one of the keys.
+/// Bypasses torch's kernels at key Conjugate or Negative for lazy tensors.
 class PassBy final : public c10::OperatorKernel {
 public:
   PassBy(DispatchKey key, c10::SafeKernelFunction previous)
@@ -51,7 +51,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps a view at Functionalize: its result has the operand's bits.
+/// Wraps a view op at key Functionalize, to give the result the operand's bits.
 class ViewWithBits final : public c10::OperatorKernel {
 public:
   explicit ViewWithBits(c10::SafeKernelFunction previous)
@@ -74,7 +74,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Views with other dtypes, which eager rejects for such tensors.
+/// Wraps a view op that changes the dtype, to reject conjugate views as eager
+/// does.
 class OtherDType final : public c10::OperatorKernel {
 public:
   OtherDType(const char *refusal, c10::SafeKernelFunction previous)
@@ -106,7 +107,7 @@ void registerForBits() {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     for (DispatchKey key : {DispatchKey::Conjugate, DispatchKey::Negative})
-      if (!op.hasKernelForDispatchKey(key)) // they pass everything through
+      if (!op.hasKernelForDispatchKey(key)) // which falls through
         registerAround<PassBy>(op, key, key);
     const std::string &name = op.operator_name().name;
     if (isView(op) && name != "aten::_conj" && name != "aten::_neg_view")
@@ -124,7 +125,7 @@ void registerForBits() {
       "converting to a different dtype.");
 }
 
-/// Wraps the views that toggle a bit.
+/// Wraps the view ops that toggle a bit.
 class TurnBit final : public c10::OperatorKernel {
 public:
   TurnBit(bool isConj, c10::SafeKernelFunction previous)

@@ -11,7 +11,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The wrapper's own flags are those at its creation.
+/// Whether the tensor fills a range of memory without gaps. A functional
+/// wrapper's flag for this isn't updated after its creation.
 bool fillsItsExtent(const at::Tensor &tensor) {
   if (tensor.is_contiguous())
     return true;

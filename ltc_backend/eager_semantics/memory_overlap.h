@@ -2,8 +2,8 @@
 //
 // Eager PyTorch rejects an op that would write an element twice, or write
 // elements that it still has to read. Functionalization detects neither (torch
-// 2.13). The answers here are those of ATen/MemoryOverlap.h, for tensors whose
-// storages are known but have no address: a view shares its base's.
+// 2.13). These functions give the answers of ATen/MemoryOverlap.h for tensors
+// whose storages have no address; a view has the storage of its base.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +19,14 @@ namespace torch_ltc {
 
 /// The part of the written tensor that an op may not read.
 enum class Overlap : uint8_t {
-  None,  ///< nothing: it may read all of the tensor
-  Part,  ///< it may only read the same elements in the same order, like
-         ///< elementwise ops
-  Whole, ///< it may read none of the tensor
+  None,  ///< the op may read all of the tensor
+  Part,  ///< the op may only read exactly the elements that it writes, in the
+         ///< same order, like elementwise ops
+  Whole, ///< the op may not read the tensor
 };
 
-/// Throws if `written` is a CPU tensor and one of `arguments` is lazy, for
-/// which functionalization asserts (torch 2.13).
+/// Throws if `written` is a CPU tensor and one of `arguments` is lazy, because
+/// functionalization would fail an assertion (torch 2.13).
 void checkWrittenDevice(const at::Tensor &written,
                         c10::ArrayRef<c10::IValue> arguments,
                         const std::string &opName);
@@ -34,7 +34,7 @@ void checkWrittenDevice(const at::Tensor &written,
 /// Whether several elements of `written` share one position in memory.
 bool isWrittenTwice(const at::Tensor &written);
 
-/// Throws eager's error if `isWrittenTwice`.
+/// Throws eager's error if `isWrittenTwice(written)`.
 void checkWrittenOnce(const at::Tensor &written, const std::string &opName);
 
 /// Whether both have the same storage, which is cheap to check.
@@ -48,6 +48,8 @@ inline bool shareStorage(const at::Tensor &a, const at::Tensor &b) {
 void checkSharedStorage(const at::Tensor &written, const at::Tensor &read,
                         Overlap refused, const std::string &opName);
 
+/// Calls `checkSharedStorage` if `read` is a lazy tensor with the storage of
+/// `written`.
 inline void checkRead(const at::Tensor &written, const at::Tensor &read,
                       Overlap refused, const std::string &opName) {
   if (refused != Overlap::None && read.defined() && read.device().is_lazy() &&

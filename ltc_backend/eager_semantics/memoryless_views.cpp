@@ -34,7 +34,8 @@ bool isMemoryless(const c10::IValue &value) {
              tensor.unsafeGetTensorImpl());
 }
 
-/// A view of a tensor without memory, at key Lazy.
+/// The kernel of a view op at key Lazy, which calls the CPU's kernel for
+/// tensors without memory.
 class MemorylessView final : public c10::OperatorKernel {
 public:
   explicit MemorylessView(c10::SafeKernelFunction previous)
@@ -52,8 +53,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether it only changes or returns sizes, strides and storages. Composite
-/// ops call others, and would lose their gradients with a kernel here.
+/// Whether the op only changes or returns sizes, strides and storages. False
+/// for composite ops: they call other ops, and would lose their gradients with
+/// a kernel at this key.
 bool isOfMetadata(const OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
@@ -74,7 +76,7 @@ void torch_ltc::registerMemorylessViews() {
   for (const OperatorHandle &op : atenOps())
     if (isOfMetadata(op))
       registerAround<MemorylessView>(op, DispatchKey::Lazy);
-  // A view, although its schema doesn't say so.
+  // This op returns a view, although its schema doesn't declare that.
   registerAround<MemorylessView>(findOp({"aten::_unsafe_view", ""}),
                                  DispatchKey::Lazy);
 }

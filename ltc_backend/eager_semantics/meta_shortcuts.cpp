@@ -1,11 +1,12 @@
 //===- meta_shortcuts.cpp - Fast Meta kernels of in-place ops -------------===//
 //
 // Functionalization runs every in-place op on Meta tensors as well, to find
-// errors in shapes. Meta kernels are written in Python once torch is imported
-// (torch 2.13): an `addcdiv_` took 220 us, and optimizers consist of in-place
-// ops. If the arguments are plain Meta tensors that broadcast to `self` and
-// whose type can be cast to its dtype, the result is `self`; all other calls,
-// including errors, go to the previous kernel.
+// errors in shapes. `import torch` replaces many Meta kernels by Python
+// functions (torch 2.13): an `addcdiv_` took 220 us, and optimizers consist of
+// in-place ops. If the arguments are plain Meta tensors that broadcast to
+// `self` and whose common dtype can be cast to that of `self`, the kernels in
+// this file just return `self`; all other calls, including errors, go to the
+// previous kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,11 +53,12 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// In-place draws. torch's Meta kernels (2.13) are in Python: they reject
-/// generators, and their first call imports torch._dynamo, which takes a
-/// second. With a generator, errors in the arguments are found when the numbers
-/// are drawn; without one, this may also be a Meta tensor of the user's, so
-/// that arguments which may be errors go to the previous kernel.
+/// The Meta kernel of in-place ops that draw random numbers. torch's kernels
+/// (2.13) are in Python: they reject generators, and their first call imports
+/// torch._dynamo, which takes a second. With a generator, wrong arguments are
+/// found when the numbers are drawn. Without a generator, `self` may be a
+/// user's Meta tensor, so calls whose arguments may be wrong go to the previous
+/// kernel.
 class DrawMeta final : public c10::OperatorKernel {
 public:
   /// Accepts scales (the last number: a rate, a standard deviation, a

@@ -1,9 +1,9 @@
 //===- other_devices.cpp - Tensors created like lazy ones on other devices ===//
 //
 // Functionalization wraps every result of an op on a wrapper (torch 2.13),
-// including that of `x.new_zeros(3, device="cpu")`, and a CPU tensor inside a
-// wrapper has no memory that others can access. Such an op doesn't read its
-// tensor, so it is called on one of the other device.
+// including that of `x.new_zeros(3, device="cpu")`, and the memory of a CPU
+// tensor inside a wrapper can't be accessed. Such an op doesn't read its
+// tensor, so it is called with an empty tensor on the other device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using c10::OperatorHandle;
 
 namespace {
 
-/// An op whose result is on another device, at key Functionalize.
+/// The kernel at key Functionalize of an op whose result may be on another
+/// device.
 class OnOtherDevice final : public c10::OperatorKernel {
 public:
   OnOtherDevice(int deviceArgument, c10::SafeKernelFunction previous)

@@ -1,11 +1,11 @@
 //===- out_kernels.cpp - Ops that write into `out=` -----------------------===//
 //
 // Functionalization replaces `out` by the functional op's result (torch 2.13):
-// `out` takes over its strides, is cast to any dtype, and is no longer a view.
-// Eager writes into the existing `out`, resizes it with a warning if its sizes
-// don't match, and has a rule for each op about the accepted dtypes. These
-// kernels do the same; if they can't predict eager's behavior, the op runs
-// eagerly.
+// `out` gets the result's strides, the result is cast to any dtype, and `out`
+// is no longer a view. Eager writes into the existing `out`, resizes it with a
+// warning if its sizes don't match, and has a rule for each op about the
+// accepted dtypes. These kernels do the same; if they can't predict eager's
+// behavior, the op runs eagerly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ bool isList(const c10::Argument &argument) {
   return *argument.type() == *c10::ListType::ofTensors();
 }
 
-/// Number of arguments at the end that the op writes: tensors, or one list of
-/// them. 0 if it also writes others.
+/// Number of trailing arguments that the op writes: tensors, or one list of
+/// tensors. 0 if the op also writes other arguments.
 size_t countOuts(const c10::FunctionSchema &schema) {
   const auto &arguments = schema.arguments();
   size_t begin = arguments.size();
@@ -57,8 +57,8 @@ size_t countOuts(const c10::FunctionSchema &schema) {
   return arguments.size() - begin;
 }
 
-/// Whether `functional` takes the arguments of `out` without its outputs, and
-/// returns as many tensors.
+/// Whether `functional` has the arguments of `out` except the outputs, and
+/// returns as many tensors as there are outputs.
 bool isFunctionalOf(const c10::FunctionSchema &functional,
                     const c10::FunctionSchema &out, size_t numOuts) {
   if (functional.is_mutable() || functional.returns().size() != numOuts ||
@@ -74,7 +74,7 @@ bool isFunctionalOf(const c10::FunctionSchema &functional,
                     });
 }
 
-/// The functional op that `out` completes with arguments for its results.
+/// The functional form of the op `out`, if there is one.
 std::optional<OperatorHandle> functionalOfOut(const OperatorHandle &out,
                                               size_t numOuts) {
   using Overloads = std::unordered_map<std::string, AtenOps>;
@@ -127,12 +127,13 @@ public:
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
     if (std::string reason = whyEager(inputs, outs, results); !reason.empty()) {
-      results.clear(); // not to be computed
+      results.clear(); // so that they aren't computed
       return runWritingCall(op, *stack, reason);
     }
     for (size_t i = 0; i < outs.size(); ++i) {
       writeResult(outs[i], std::move(results[i]));
-      // torch's kernels of ADInplaceOrView don't count writes to lists (2.13).
+      // torch's kernels at key ADInplaceOrView don't count writes to the
+      // tensors of a list (2.13).
       if (writesList && !outs[i].is_inference())
         outs[i].unsafeGetTensorImpl()->bump_version();
     }
@@ -142,9 +143,9 @@ public:
   }
 
 private:
-  /// Finds the functional op. Called in the first call, because few programs
-  /// call any of these ops, and the comparison of all of their schemas would
-  /// delay the first lazy tensor.
+  /// Finds the functional op, when the kernel is first called: few programs
+  /// call any of these ops, and comparing all schemas would delay the first
+  /// lazy tensor.
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());
     functional = functionalOfOut(op, numOuts);
@@ -152,7 +153,7 @@ private:
       record = findOpRecord(textOf(functional->operator_name()));
   }
 
-  /// The elements of `values`, which are tensors or one list of them.
+  /// The elements of `values`, which are tensors or one list of tensors.
   static std::vector<Tensor> tensorsOf(const Stack &values) {
     std::vector<Tensor> tensors;
     for (const IValue &value : values)
@@ -231,13 +232,14 @@ private:
   /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
   size_t numOuts;
-  bool writesList = false;          // of tensors, which some ops don't resize
+  bool writesList = false;          // whose tensors some ops don't resize
   const OpRecord *record = nullptr; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
 
-/// An op that draws numbers of the dtype of its first tensor, and writes them
-/// into `out`. Eager draws numbers of the dtype of `out`, or rejects it.
+/// Wraps random ops with `out=`. The previous kernel draws numbers of the dtype
+/// of the first tensor; eager draws numbers of the dtype of `out`, or rejects
+/// that dtype.
 class DrawingOutKernel final : public c10::OperatorKernel {
 public:
   explicit DrawingOutKernel(c10::SafeKernelFunction previous)
@@ -256,7 +258,7 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
-    // Numbers are drawn in the order of the memory of `out`.
+    // Eager draws numbers in the memory order of `out`.
     bool fitsOut =
         hasPackedStrides(out) &&
         (op.operator_name().name != "aten::normal" || fits(out, arguments));
@@ -266,8 +268,9 @@ public:
   }
 
 private:
-  /// The numbers for `normal`'s mean and deviation. Whether eager resizes,
-  /// broadcasts or raises depends on which of them is a tensor.
+  /// Whether `out` has the sizes to which `normal`'s mean and deviation
+  /// broadcast. If not, it depends on which of the two is a tensor whether
+  /// eager resizes, broadcasts or raises.
   static bool fits(const Tensor &out, c10::ArrayRef<IValue> arguments) {
     std::vector<int64_t> sizes;
     bool isSized = false;
@@ -286,7 +289,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// It draws numbers, and would draw them twice if it had to run eagerly.
+/// Whether the op draws random numbers: OutKernel would draw them twice if the
+/// op had to run eagerly.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")

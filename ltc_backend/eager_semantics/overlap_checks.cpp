@@ -5,7 +5,8 @@
 // the tables below list these ops. Ops that aren't listed write in an undefined
 // order, and eager doesn't check them. The tables aren't columns of the op
 // table, which has functional ops: a functional op has an in-place and an `out`
-// form with different rules, and a fifth of the ops here have no row there.
+// form with different rules, and a fifth of the ops here have no row in the op
+// table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ struct Row {
   Overlap reads;
   /// Whether writing an element twice is an error; otherwise eager warns.
   bool once = true;
-  /// Whether the op first copies `self` to the written tensor, unless both are
-  /// one tensor.
+  /// Whether the op first copies `self` to the written tensor, unless they are
+  /// the same tensor.
   bool selfIsCopied = false;
 };
 
@@ -200,7 +201,8 @@ private:
                                       !arguments[i].toTensor().defined() ||
                                       !arguments[i].toTensor().is_meta(),
                                   "Cannot copy out of meta tensor; no data!");
-    // Eager adds to an element once for each of its positions.
+    // With `accumulate`, eager would add to an element once for each of its
+    // positions, and rejects that.
     if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);
     else if (!row.once && isWrittenTwice(output))
@@ -237,7 +239,7 @@ private:
   Row row;
   bool isConjugation, isCopy;
   c10::SmallVector<size_t, 4> written, read;
-  std::optional<size_t> accumulate; // the argument that determines it
+  std::optional<size_t> accumulate; // position of the argument
   c10::SafeKernelFunction previous;
 };
 

@@ -1,11 +1,11 @@
 //===- own_sizes.cpp - Sizes that outlive a value -------------------------===//
 //
-// The sizes that a functional wrapper returns are a reference to those of its
-// value (torch 2.13). If its memory was written through another view, the next
-// op replaces that value: a kernel of torch that keeps `self.sizes()` while it
-// calls an op then reads freed memory. A wrapper also has sizes of its own,
-// which are always equal. Those are used for tensors that take part in a view,
-// because only they can share memory.
+// `sizes()` of a functional wrapper refers to the sizes of the wrapper's value
+// (torch 2.13). If the wrapper's memory was written through another view, the
+// next op replaces the value: a kernel of torch that keeps `self.sizes()` while
+// it calls an op then reads freed memory. A wrapper also stores sizes itself.
+// Views and the tensors that they view use these, because only such tensors can
+// share memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +51,9 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
   if (!isLazyWrapper(tensor) ||
       SizesPolicy::isDefault(*tensor.unsafeGetTensorImpl()))
     return;
-  // Copies, because under the custom policy these belong to the wrapper's
-  // value. The wrapper's own sizes may still be those of its creation.
+  // Copies, because under the custom policy `sizes()` and `strides()` belong to
+  // the wrapper's value. The sizes that the wrapper stores may be outdated:
+  // they are set at its creation.
   Strides sizes(tensor.sizes()), strides(tensor.strides());
   int64_t offset = tensor.sym_storage_offset().expect_int();
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
@@ -93,7 +94,7 @@ public:
 private:
   static void noteView(const Tensor &view, const Tensor &self) {
     useOwnSizes(view);
-    // `as_strided` reads the memory, whatever the value of `self` is.
+    // `as_strided` reads the memory, so it doesn't bring `self` up to date.
     if (isLazyWrapper(self) &&
         at::functionalization::impl::unsafeGetFunctionalWrapper(self)
             ->is_up_to_date())

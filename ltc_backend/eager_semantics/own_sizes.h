@@ -7,13 +7,13 @@
 
 namespace torch_ltc {
 
-/// A functional wrapper around a lazy tensor returns its own sizes from here
-/// on, instead of a reference to those of its value; see own_sizes.cpp.
+/// Makes a functional wrapper around a lazy tensor return sizes that it stores,
+/// instead of a reference to the sizes of its value; see own_sizes.cpp.
 void useOwnSizes(const at::Tensor &tensor);
 
-/// `view`, a functional wrapper that was just created, has the current value of
-/// its memory. torch (2.13) assumes that it doesn't if the memory was ever
-/// written, and computes the view again when it is first used.
+/// Records that `view`, a functional wrapper that was just created, has the
+/// current value of its memory. If the memory was ever written, torch (2.13)
+/// assumes that it doesn't, and computes the view again at its first use.
 void noteCurrentValue(const at::Tensor &view);
 
 } // namespace torch_ltc

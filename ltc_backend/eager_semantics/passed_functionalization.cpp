@@ -3,14 +3,14 @@
 // Functionalization treats any operand that isn't one of its wrappers as a
 // value, and wraps the op's results. Such operands are tensor subclasses
 // (NestedTensor of `torch.jagged`, DTensor), whose Python code must see the
-// user's tensors, and tensors of layouts that it doesn't model. An op on one of
-// these and plain lazy tensors bypasses it. So does any op under a
-// TorchDispatchMode, whose Python code must see the op that the user called,
-// with the user's tensors. Ops which that code calls are functionalized
-// (tracing/subclass_calls.h).
+// user's tensors, and tensors of layouts that functionalization doesn't model.
+// An op with such an operand bypasses functionalization. An op under a
+// TorchDispatchMode bypasses it, too: the mode's Python code must see the op
+// that the user called, with the user's tensors. Ops that the Python code calls
+// are functionalized (tracing/subclass_calls.h).
 //
-// Programs without such tensors and modes don't pay for it: the kernels are
-// registered when the first one is created.
+// The kernels are registered when the first such tensor or mode is created, so
+// that other programs don't pay for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,28 +45,29 @@ bool isUnmodeled(const Tensor &tensor) {
   return isSubclass(tensor) || hasSharedLayout(tensor);
 }
 
-/// Whether it is a functional wrapper with which torch.compile traces.
+/// Whether the tensor is a functional wrapper with which torch.compile traces.
 bool isOfCompile(const Tensor &tensor) {
   return tensor.key_set().has(DispatchKey::Functionalize) &&
          !isLazyWrapper(tensor);
 }
 
-/// Functionalization can't wrap the results of these: nested tensors, of dense
-/// operands. Gradients of padding and of `unbind` call them.
+/// Whether the op makes a nested tensor of dense operands: functionalization
+/// can't wrap the result. Gradients of padding and of `unbind` call such ops.
 bool makesNested(const OperatorHandle &op) {
   const std::string &name = op.operator_name().name;
   return name == "aten::_nested_from_padded" ||
          name == "aten::_nested_tensor_from_tensor_list";
 }
 
-/// Whether a mode or a subclass, also one of the CPU, gets the call next.
+/// Whether a mode or a subclass, which may be on the CPU, gets the call next.
 bool isBeforePython(c10::DispatchKeySet keys,
                     c10::ArrayRef<c10::IValue> arguments) {
   return isBeforeMode(keys) ||
          (keys.has(DispatchKey::Python) && anyTensor(arguments, isSubclass));
 }
 
-/// An op that bypasses functionalization, at key Functionalize.
+/// A kernel at key Functionalize that makes some calls bypass
+/// functionalization.
 class Pass final : public c10::OperatorKernel {
 public:
   Pass(bool always, c10::SafeKernelFunction previous)
@@ -92,7 +93,7 @@ private:
 };
 
 void registerOnce() {
-  prepareFirstTensor(); // whose kernels this bypasses
+  prepareFirstTensor(); // registers the kernels that are bypassed
   SilentRegistration silence;
   for (const OperatorHandle &op : atenOps())
     registerAround<Pass>(op, DispatchKey::Functionalize, makesNested(op));

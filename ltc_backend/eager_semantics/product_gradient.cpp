@@ -1,11 +1,11 @@
 //===- product_gradient.cpp - The gradient of `prod` ----------------------===//
 //
-// Eager counts the zeros of the operand. Without one, the gradient is the
-// product divided by the operand; with one, the product of all other elements;
-// with several, zero. For a tensor with a functional wrapper, torch can't count
-// them and always computes the product of all other elements. That differs from
-// eager's gradient if an element is NaN or infinite, or if a product overflows.
-// So all three forms are computed here, and one is selected.
+// Eager counts the zeros of the operand. Without a zero, the gradient is the
+// product divided by the operand; with one zero, the product of all other
+// elements; with several, zero. For a tensor with a functional wrapper, torch
+// can't count zeros and always computes the product of all other elements. That
+// differs from eager's gradient if an element is NaN or infinite, or if a
+// product overflows. So all three forms are computed here, and one is selected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using torch::autograd::generated::ProdBackward1;
 
 namespace {
 
-/// A hook of `ProdBackward0` (all elements) and `ProdBackward1` (along a dim),
+/// A hook on `ProdBackward0` (all elements) and `ProdBackward1` (along a dim),
 /// whose results are the products of all other elements.
 class SelectedGradient final : public torch::autograd::FunctionPostHook {
 public:
@@ -50,8 +50,8 @@ public:
                      result.unsqueeze(along->dim), /*isOfAll=*/false)};
   }
 
-  /// Compiled autograd traces torch's own node instead: its gradient only
-  /// differs for the numbers that are listed above.
+  /// Compiled autograd traces torch's own node instead: the gradient only
+  /// differs in the cases that are listed above.
   void
   compiled_args(torch::dynamo::autograd::CompiledNodeArgs &) const override {}
 
@@ -63,8 +63,8 @@ private:
       return ofOthers;
     Tensor operand = self.to(grad.scalar_type());
     Tensor zeros = operand == 0;
-    // Divides by 1 where it isn't selected: a second derivative multiplies that
-    // quotient by zero.
+    // Divides by 1 where the quotient isn't selected: a second derivative
+    // multiplies that quotient by zero, so it must be finite.
     Tensor divisor = at::where(zeros, at::ones({}, operand.options()), operand);
     Tensor quotient = (grad * (result / divisor).conj()).to(ofOthers.dtype());
     Tensor withZeros = ofOthers;

@@ -14,17 +14,16 @@ void registerLockKey();
 
 void registerAsStridedKernels(torch::Library &library);
 void registerStorageViews(torch::Library &library);
-/// `set_` at Functionalize; see storage_views.cpp.
+/// Wraps `set_` at key Functionalize; see storage_views.cpp.
 void registerStorageChanges();
-/// Wraps views at Functionalize; see own_sizes.cpp.
+/// Wraps views at key Functionalize; see own_sizes.cpp.
 void registerOwnSizes(const AtenOps &ops);
-/// Registers kernels of the usual views at key Functionalize, in front of
-/// torch's; see traced_views.cpp.
+/// Wraps the usual views at key Functionalize; see traced_views.cpp.
 void registerTracedViews();
-// Kernels at key AutogradLazy.
+// These register kernels at key AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
 void registerAsStridedAutograd(torch::Library &library);
-/// Registers kernels at key Meta, in front of torch's; see meta_shortcuts.cpp.
+/// Wraps torch's kernels at key Meta; see meta_shortcuts.cpp.
 void registerMetaShortcuts();
 /// Wraps kernels at key Meta, where errors of views are raised; see
 /// view_errors.cpp.
@@ -43,25 +42,27 @@ void registerViewCopies(const AtenOps &ops);
 /// Registers kernels at key Functionalize for ops without one; see
 /// inference_composites.cpp.
 void registerInferenceComposites(const AtenOps &ops);
-/// Wraps the kernels at Functionalize, including those of sparse tensors.
+/// Wraps the kernels at key Functionalize, including those for sparse tensors.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
 /// Wraps kernels at key Functionalize; see other_devices.cpp.
 void registerOtherDevices(const AtenOps &ops);
 void registerOverlapChecks();
 void registerShapesInPlace();
-/// Registers ops that move and inspect sparse tensors, and ops of dense tensors
-/// that create them. The first sparse tensor registers all other ops.
+/// Registers kernels that move and inspect sparse tensors, and kernels for
+/// dense tensors that create sparse ones. The kernels of all other ops are
+/// registered when the first sparse tensor is created.
 void registerSparseLayouts();
 void registerSparseResults();
-/// Registers ops that create and move quantized and nested tensors. The first
-/// such tensor registers all other ops.
+/// Registers kernels that create and move quantized and nested tensors. The
+/// kernels of all other ops are registered when the first such tensor is
+/// created.
 void registerSharedFactories();
-/// Registers kernels that bypass functionalization, when the first tensor that
-/// it doesn't model, or the first mode, is created; see
-/// passed_functionalization.cpp.
+/// Registers kernels that bypass functionalization. To be called when the first
+/// tensor that functionalization doesn't model, or the first mode, is created;
+/// see passed_functionalization.cpp.
 void registerPassedFunctionalization();
-/// Registers views of wrapper subclasses at the same time; see
+/// Registers kernels for views of wrapper subclasses, at the same time; see
 /// memoryless_views.cpp.
 void registerMemorylessViews();
 

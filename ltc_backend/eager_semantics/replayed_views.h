@@ -1,8 +1,8 @@
 //===- replayed_views.h - Views that autograd derives again -----*- C++ -*-===//
 //
-// When the memory of a view was written, autograd derives the view's gradient
-// again (torch 2.13): on device `lazy` it repeats calls to ops on the base,
-// which are recorded when the view is made.
+// After a write to the memory of a view, autograd derives the view's gradient
+// function again (torch 2.13). On device `lazy`, it repeats calls on the base,
+// which were recorded when the view was made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace torch_ltc {
 
-/// Whether autograd has recorded calls that make `tensor`.
+/// Whether autograd has recorded the calls that made `tensor`.
 bool isReplayedView(const at::Tensor &tensor);
 
 /// Replaces the calls recorded for `view` by those for `same`, which is the

@@ -1,6 +1,6 @@
 //===- shared_layouts.cpp - Kernels of quantized and nested tensors -------===//
 //
-// Every op of such a tensor runs on the CPU (fallback/shared_layouts.h).
+// Every op on such a tensor runs on the CPU (fallback/shared_layouts.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ void sharedKernel(const OperatorHandle &op, Stack *stack) {
   runSharedFallback(op, *stack);
 }
 
-/// A move to or from this device isn't a fallback.
+/// Wraps `_to_copy`: a move to or from this device isn't a fallback.
 class Move final : public c10::OperatorKernel {
 public:
   explicit Move(c10::SafeKernelFunction previous)
@@ -78,8 +78,9 @@ constexpr Keys sharedKeys[] = {
     {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU},
     {DispatchKey::NestedTensorLazy, DispatchKey::NestedTensorCPU}};
 
-/// Kernels of composite ops would win over a fallback; the CPU's own kernel of
-/// such an op (`linear`, `matmul`) wins over its composite.
+/// Whether the fallback must be registered for the op by name, because another
+/// kernel would take precedence over it: a composite kernel, or a composite
+/// that a separate kernel (`linear`, `matmul`) replaces on the CPU.
 bool hidesFallback(const OperatorHandle &op, const Keys &keys) {
   return !op.hasKernelForDispatchKey(keys.lazy) &&
          (op.hasKernelForDispatchKey(keys.cpu) ||
@@ -111,13 +112,13 @@ void torch_ltc::registerSharedFactories() {
                            "aten::empty.memory_format", "aten::empty_strided"})
     registerBoxedKernel(torch::jit::parseName(name), DispatchKey::QuantizedLazy,
                         makeKernel());
-  SilentRegistration silence; // nested tensors of the CPU have one
+  SilentRegistration silence; // nested CPU tensors have a kernel
   const OperatorHandle move = findOp({"aten::_to_copy", ""});
   for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
                           DispatchKey::NestedTensorCPU})
     registerAround<Move>(move, key);
   // torch's composite doesn't support nested tensors, and isn't called for lazy
-  // ones.
+  // nested tensors.
   registerBoxedKernel(
       move.operator_name(), DispatchKey::NestedTensorLazy,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(

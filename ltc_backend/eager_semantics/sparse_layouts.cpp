@@ -1,6 +1,6 @@
 //===- sparse_layouts.cpp - Kernels of sparse tensors ---------------------===//
 //
-// Every op of a sparse tensor runs on the CPU (fallback/sparse_tensors.h),
+// Every op on a sparse tensor runs on the CPU (fallback/sparse_tensors.h),
 // except those that inspect it, take it apart or assemble it.
 //
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,8 @@ void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
 }
 
-/// torch's CPU kernel, if it doesn't read elements. It may create a tensor.
+/// Calls torch's CPU kernel of an op that doesn't read elements. The op may
+/// create a sparse tensor.
 struct AsOnCpu final : Around {
   using Around::Around;
 
@@ -66,7 +67,8 @@ void unwrap(IValue &value) {
   value = valueOf(value.toTensor());
 }
 
-/// A move of a sparse tensor to or from this device isn't a fallback.
+/// Wraps `_to_copy`: a move of a sparse tensor to or from this device isn't a
+/// fallback.
 class ToCopy final : public Around {
 public:
   using Around::Around;
@@ -100,8 +102,8 @@ private:
   }
 };
 
-/// `_sparse_csr_tensor_unsafe` and similar ops: torch's composite has a list of
-/// devices that may have compressed tensors (2.13), and lazy isn't in it.
+/// The kernel of `_sparse_csr_tensor_unsafe` and similar ops. torch's composite
+/// rejects devices that aren't in a list (2.13), and `lazy` isn't.
 class MakeCompressed final : public Around {
 public:
   MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)
@@ -131,8 +133,8 @@ private:
   at::Layout layout;
 };
 
-/// An op that assembles a sparse tensor, at key Functionalize: indices and
-/// values become parts of it together with their wrappers.
+/// Wraps an op that assembles a sparse tensor, at key Functionalize: indices
+/// and values become parts of the sparse tensor together with their wrappers.
 struct KeepWrapped final : Around {
   using Around::Around;
 
@@ -149,8 +151,8 @@ struct KeepWrapped final : Around {
 };
 
 /// Wraps ops that may return a sparse tensor for dense ones, at key
-/// Functionalize: functionalization has put a wrapper around the result, which
-/// would be read-only.
+/// Functionalize. Removes functionalization's wrapper from the result, which
+/// would be read-only otherwise.
 struct UnwrapSparse final : Around {
   using Around::Around;
 
@@ -167,8 +169,8 @@ struct UnwrapSparse final : Around {
   }
 };
 
-/// An in-place op of a sparse or quantized tensor with a dense one, at key
-/// Functionalize, which treats such calls as errors.
+/// Wraps in-place ops on a sparse or quantized tensor with a dense operand, at
+/// key Functionalize: functionalization rejects such calls.
 struct WriteSparse final : Around {
   using Around::Around;
 
@@ -186,8 +188,8 @@ struct WriteSparse final : Around {
   }
 };
 
-/// torch's kernels of composite ops take precedence over a fallback, even if
-/// sparse CPU tensors have their own kernels.
+/// Registers the fallback by name for ops with a kernel for sparse CPU tensors
+/// and a composite kernel, which would take precedence over the fallback.
 void registerOverComposites(const AtenOps &ops, DispatchKey cpuKey,
                             DispatchKey key) {
   for (const OperatorHandle &op : ops)
@@ -252,7 +254,7 @@ void registerResults() {
     registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 
-/// All other ops of sparse tensors.
+/// Registers the fallback for all other ops on sparse tensors.
 void registerFallbacks() {
   const AtenOps ops = atenOps();
   registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);

@@ -1,8 +1,8 @@
 //===- storage_views.cpp - Tensors set to parts of a storage --------------===//
 //
-// `set_` with a storage, or with a tensor that represents one. A storage is the
-// memory that functionalization stores for a tensor and its views, so the
-// result becomes one more view of that memory.
+// Kernels of `set_` with a storage, or with a tensor that represents one. On
+// this device, a storage is the memory that functionalization stores for a
+// tensor and its views, so the result becomes one more view of that memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@ using c10::IValue;
 
 namespace {
 
-/// torch's composite uses the source's storage, which has no memory here.
+/// The kernel of `set_` with a tensor and an offset. torch's composite uses the
+/// source's storage, which has no memory on this device.
 at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
                       c10::SymInt offset, c10::SymIntArrayRef size,
                       c10::SymIntArrayRef stride) {
@@ -32,12 +33,12 @@ at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
     for (size_t i = size.size(); i-- > 0; step = step * size[i])
       strides[i] = step;
   }
-  at::NoGradGuard quiet; // as a composite of writes without gradients
+  at::NoGradGuard quiet; // for the ops that make the view
   return self.set_(source.as_strided_symint(
       size, strides, source.sym_storage_offset() + offset));
 }
 
-/// All elements of a storage, in memory order.
+/// All elements of a storage, in memory order, as a tensor of this dtype.
 at::Tensor elementsOf(const at::Storage &storage, at::ScalarType dtype) {
   auto *memory = dynamic_cast<at::functionalization::FunctionalStorageImpl *>(
       storage.unsafeGetStorageImpl());
@@ -65,9 +66,10 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
                    std::move(offset), size, stride);
 }
 
-/// Wraps `set_` at Functionalize, which forbids writes to the memory that the
-/// tensor leaves (torch 2.13), even by the tensors that stay there. So the
-/// tensor is first given separate memory, which it leaves instead.
+/// Wraps `set_` at key Functionalize. Functionalization forbids writes to the
+/// memory that the tensor leaves (torch 2.13), even through tensors that stay
+/// there. So the tensor is first given separate memory, and leaves that
+/// instead.
 class SetElsewhere final : public c10::OperatorKernel {
 public:
   explicit SetElsewhere(c10::SafeKernelFunction previous)
@@ -97,7 +99,7 @@ public:
   }
 
 private:
-  /// Only the memory is shared, not the source's conj and neg bits.
+  /// Removes the source's conj and neg bits: only the memory is shared.
   static void takeMemory(IValue &source) {
     if (source.toTensor().is_conj())
       source = at::_conj(source.toTensor());
@@ -105,8 +107,8 @@ private:
       source = at::_neg_view(source.toTensor());
   }
 
-  /// Raises the errors of eager's kernels, in their words, before the tensor
-  /// leaves its memory.
+  /// Raises the errors of eager's kernels, with the same messages, before the
+  /// tensor leaves its memory.
   static void checkDevices(const at::Tensor &self, const at::Tensor &source) {
     TORCH_CHECK(self.device() == source.device(),
                 "Attempted to set the storage of a tensor on device \"",

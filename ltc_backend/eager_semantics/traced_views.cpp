@@ -2,10 +2,10 @@
 //
 // Functionalization's kernel of a view (torch 2.13) also runs the op on Meta
 // tensors, for its errors and for the result's strides, and dispatches the op
-// that copies: most of a view's cost. The tracer knows errors and strides, so
-// the kernels here trace the copy directly, and make the same wrapper. All that
-// isn't a plain lazy tensor, or that the tracer rejects, goes to the previous
-// kernel.
+// that copies; this is most of a view's cost. The tracer finds errors and
+// strides itself, so the kernels here trace the copy directly, and make the
+// same wrapper. Calls with operands that aren't plain lazy tensors, and calls
+// that the tracer rejects, go to the previous kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,12 +69,12 @@ struct RecordedView final : ViewMeta {
 
   Tensor reverse(const Tensor &base, const Tensor &mutated) override {
     Tensor value = inverse(base, mutated);
-    keepGeometry(value, base); // strides of dims of one element
+    keepGeometry(value, base); // the strides of dims of size 1
     return value;
   }
 
 private:
-  /// The usual ones as torch's inverses (2.13), which are calls to these ops.
+  /// For the usual views, calls the op that torch's inverse calls (2.13).
   Tensor inverse(const Tensor &base, const Tensor &mutated) const {
     static const OperatorHandle squeeze = findOp({"aten::squeeze_copy", "dim"}),
                                 select = findOp({"aten::select_scatter", ""}),
@@ -101,7 +101,7 @@ private:
     return stack;
   }
 
-  /// What the previous kernel records.
+  /// The record that the previous kernel creates.
   std::shared_ptr<ViewMeta> recordOfTorch(const Tensor &base) const {
     Stack stack = withNumbers({functional::to_functional_tensor(base)});
     op.previous.callBoxed(op.view, c10::DispatchKeySet(), &stack);
@@ -118,7 +118,7 @@ bool isSymbolic(const IValue &value) {
   return value.isSymInt() || value.isSymIntList();
 }
 
-/// A view op that traces its copy, at key Functionalize.
+/// The kernel of a view op at key Functionalize, which traces the op's copy.
 class ViewKernel final : public c10::OperatorKernel {
 public:
   template <typename... Arguments>
@@ -160,7 +160,7 @@ private:
     const Tensor &value = inside[0].toTensor();
     if (value.key_set().has(DispatchKey::Functionalize) ||
         (traced.copy.shapeRule == ShapeRule::viewShape && !isPacked(value)))
-      return false; // only the Meta kernel knows whether strides permit it
+      return false; // only the Meta kernel knows if strides permit the view
     Tensor view;
     {
       c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);

@@ -1,8 +1,9 @@
-//===- view_copies.cpp - `permute_copy` and similar ops of users ----------===//
+//===- view_copies.cpp - User calls of `permute_copy` and similar ops -----===//
 //
-// Below functionalization a view is its `_copy` op, and reports the strides of
-// the view. Called by the user, the same op returns a row-major copy: above
-// autograd it is the view and a clone, which also have the correct gradients.
+// Below functionalization, a view is traced as its `_copy` op, whose result
+// reports the strides of the view. Called by the user, the same op returns a
+// row-major copy: above autograd it becomes the view and a clone, which also
+// have the correct gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ private:
 constexpr std::string_view suffix = "_copy";
 
 /// The view op of which `copy` (with that suffix) is the copying variant, if
-/// both take the same arguments.
+/// both have the same number of arguments.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
   name.name.resize(name.name.size() - suffix.size());
@@ -77,7 +78,7 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
         name.name == "aten::lift_fresh_copy")
       continue;
     std::optional<OperatorHandle> view = viewOf(copy);
-    // Python's kernels (narrow_copy) remain.
+    // Kernels that Python has registered (narrow_copy) remain.
     if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;

@@ -1,11 +1,11 @@
 //===- view_errors.cpp - Errors of views with the op and the line ---------===//
 //
-// A view of a lazy tensor never reaches a kernel of the backend as such:
-// functionalization records it, after it has run the op on Meta tensors to
-// determine the result's sizes (torch 2.13). So Meta kernels throw the errors
-// in a view's arguments. The kernels here call them and add the same context as
-// errors of other ops have. They are unboxed and in C++, so that they cost
-// nothing without an error.
+// A view op on a lazy tensor never reaches a kernel of the backend:
+// functionalization records the view, after it has run the op on Meta tensors
+// to determine the result's sizes (torch 2.13). So Meta kernels throw the
+// errors about a view's arguments. The kernels here call torch's Meta kernels
+// and add the context that errors of other ops have. They are unboxed and in
+// C++, so that they cost nothing without an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,13 @@ using c10::DispatchKey;
 
 namespace {
 
-/// Functionalization calls Meta kernels with its own key excluded, which a
-/// user's calls on Meta tensors don't do.
+/// Whether functionalization has called the Meta kernel. It excludes its own
+/// key for the call; a user's call on Meta tensors doesn't.
 bool isInsideFunctionalization() {
   return c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize);
 }
 
-/// `kernel` is torch's Meta kernel for the op of this name.
+/// Wraps `kernel`, torch's Meta kernel of the op `name`.
 template <auto kernel, class Function = decltype(kernel)> struct MetaView;
 
 template <auto kernel, class Result, class... Arguments>
@@ -48,7 +48,8 @@ struct MetaView<kernel, Result (*)(Arguments...)> {
   }
 
 private:
-  /// With the user's type of tensor, as in "expand(MetaFloatType{[2]}, ...)".
+  /// Replaces the type of a Meta tensor, as in "expand(MetaFloatType{[2]},
+  /// ...)", by the user's type.
   static std::string named(std::string text) {
     size_t at = text.find("(Meta");
     if (at != std::string::npos && text.find("Type{", at) != std::string::npos)
@@ -81,7 +82,7 @@ void torch_ltc::registerViewErrors() {
   add<views::select_symint>(*library, "aten::select.int");
   add<views::slice_symint>(*library, "aten::slice.Tensor");
   add<views::unsqueeze>(*library, "aten::unsqueeze");
-  // torch's formula in Python raises an AssertionError.
+  // torch's Python kernel raises an AssertionError.
   add<views::t_>(*library, "aten::t_");
   add<static_cast<Tensor (*)(const Tensor &, int64_t)>(views::squeeze)>(
       *library, "aten::squeeze.dim");

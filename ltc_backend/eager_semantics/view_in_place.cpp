@@ -1,13 +1,15 @@
 //===- view_in_place.cpp - In-place changes of shared shapes --------------===//
 //
-// The gradient of a view of a written base is derived again (torch 2.13). Eager
-// uses the view's strides. If functionalization manages the memory, torch calls
-// the view's op on the base again, which yields another part of the memory if
-// `t_` or a similar op has changed the base's shape meanwhile. If a view has
-// changed its own shape, the calls to repeat are extended by that change.
+// After a write to the base of a view, torch derives the view's gradient
+// function again (2.13). Eager does so from the view's strides. If
+// functionalization manages the memory, torch repeats the view's op on the
+// base. This yields a different part of the memory if `t_` or a similar op has
+// changed the base's shape since, so such a change is rejected. If a view
+// changes its own shape, the change is added to the calls to repeat.
 //
-// The shape itself comes from a Meta tensor, which has strides, but no offset
-// (torch 2.13): the op would move a view to the beginning of its memory.
+// Functionalization takes the new shape from a Meta tensor, which has strides,
+// but no offset (torch 2.13): without the kernels here, the op would move a
+// view to the beginning of its memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +33,10 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Whether gradients of views of `self` may be requested: it has gradients
-/// itself, and other tensors share its memory. Eager rejects leaves. What a
-/// subclass does (a capture's fake tensors share nothing) is checked where it
-/// calls the op on its tensors.
+/// Whether gradients of views of `self` may be requested: `self` has gradients,
+/// and other tensors share its memory. False for leaves, which eager rejects,
+/// and for subclasses (a capture's fake tensors share nothing): they are
+/// checked where they call the op on their inner tensors.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_leaf() && !self.key_set().has(DispatchKey::Python) &&
@@ -63,10 +65,10 @@ public:
       return previous.callBoxed(op, keys, stack);
     Stack changed(stack->end() - std::ptrdiff_t(numArguments), stack->end());
     {
-      // Only its record is used; with gradients, torch would reject the call
-      // for a view that can't be written, with another message.
+      // Only the alias's record is used. With gradients, torch would reject the
+      // call for a view that can't be written, with a different message.
       at::NoGradGuard noGradients;
-      changed[0] = at::alias(self); // as it was
+      changed[0] = at::alias(self); // with the old shape
     }
     previous.callBoxed(op, keys, stack);
     at::NoGradGuard noGradients;
@@ -79,7 +81,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// At Functionalize.
+/// Wraps the op at key Functionalize, to preserve the offset of `self`.
 class OffsetInPlace final : public c10::OperatorKernel {
 public:
   explicit OffsetInPlace(c10::SafeKernelFunction previous)
@@ -93,7 +95,7 @@ public:
       return previous.callBoxed(op, keys, stack);
     int64_t offset = self.storage_offset();
     previous.callBoxed(op, keys, stack);
-    // The same fields that the previous kernel writes.
+    // Writes the same fields as the previous kernel.
     self.unsafeGetTensorImpl()->set_storage_offset(offset);
   }
 
@@ -116,7 +118,7 @@ void torch_ltc::replayLike(const at::Tensor &view, const at::Tensor &same) {
   using torch::autograd::ViewInfo;
   using torch::autograd::impl::get_view_autograd_meta;
   const ViewInfo &info = get_view_autograd_meta(same)->get_backward_view();
-  // No function of torch changes it after the view is made (2.13).
+  // torch has no function that changes this after the view is made (2.13).
   const_cast<ViewInfo &>(get_view_autograd_meta(view)->get_backward_view()) =
       ViewInfo(info.base_, info.view_fn().clone_and_set(), info.rev_view_fn());
 }
@@ -136,7 +138,7 @@ void torch_ltc::registerShapesInPlace() {
            {{"aten::unsqueeze_", ""}, {"aten::unsqueeze", ""}}}) {
     registerAround<ShapeInPlace>(findOp(name), DispatchKey::AutogradLazy,
                                  findOp(view));
-    if (name.name != "aten::as_strided_") // which has an offset of its own
+    if (name.name != "aten::as_strided_") // has an argument for the offset
       registerAround<OffsetInPlace>(findOp(name), DispatchKey::Functionalize);
   }
 }

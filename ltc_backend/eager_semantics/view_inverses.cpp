@@ -5,8 +5,8 @@
 // the difference to the base, which rounds, turns infinities into NaN and is
 // rejected for bool; for `unfold` it fills the gaps between windows with zeros;
 // for an `as_strided` whose rows share memory the last row wins, even if
-// another was written. So the record of these views, which functionalization
-// has just created, gets another inverse here.
+// another was written. So the kernels here replace the inverse in the record
+// that functionalization has just created for such a view.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ namespace {
 
 using ViewMetaPtr = std::shared_ptr<ViewMeta>;
 
-/// The view that torch recorded, with another inverse.
+/// The view that torch recorded, with a different inverse.
 struct OtherInverse : ViewMeta {
   explicit OtherInverse(ViewMetaPtr recorded)
       : ViewMeta(recorded->has_symbolic_inputs, recorded->is_multi_output,
@@ -41,8 +41,7 @@ struct OtherInverse : ViewMeta {
     return recorded->forward(base);
   }
 
-  /// The base has the same strides as before, whatever those of an inverse's
-  /// ops are.
+  /// Computes the new value of the base, with the strides of the old one.
   Tensor reverse(const Tensor &base, const Tensor &mutated) final {
     at::ScalarType type = base.scalar_type(), carrier = carrierOf(type);
     Tensor result =
@@ -60,7 +59,8 @@ struct OtherInverse : ViewMeta {
 private:
   virtual Tensor inverse(const Tensor &base, const Tensor &mutated) = 0;
 
-  /// Integers of the same bits, if eager's kernels don't compare the dtype.
+  /// The dtype in which the inverse is computed: integers of the same bits, if
+  /// eager's kernels don't compare `type`.
   static at::ScalarType carrierOf(at::ScalarType type) {
     if (c10::isFloat8Type(type))
       return at::kChar;
@@ -72,7 +72,8 @@ private:
   }
 };
 
-/// The written positions in a view of the base, which held `before`.
+/// Which elements of a view were written: those of `mutated` that differ from
+/// the old values `before`.
 Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
   Tensor written = at::ne(mutated, before);
   if (!at::isFloatingType(before.scalar_type()))
@@ -91,9 +92,9 @@ at::Scalar leastOf(at::ScalarType type) {
          (64 - 8 * int64_t(c10::elementSize(type)));
 }
 
-/// Eager rejects writes of different values to one element. So of the copies
-/// that differ from the element any may be chosen, and the greatest is bitwise
-/// equal to one of them.
+/// Eager rejects writes of different values to one element. So any of the
+/// copies that differ from the old element may be chosen; the greatest is
+/// bitwise equal to one of them.
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -126,7 +127,8 @@ private:
   }
 };
 
-/// Windows with gaps between them, adjacent, or overlapping.
+/// The inverse of `unfold`: windows that overlap, are adjacent, or have gaps
+/// between them.
 struct UnfoldView final : OtherInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
       : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
@@ -147,9 +149,10 @@ private:
 
   int64_t dim, size, step;
 
-  /// The windows' first elements, then their second ones, and so on: each of
-  /// these is a slice of the base without repeated elements. An element that
-  /// wasn't written in one window may have been written in another.
+  /// Writes the windows' first elements, then their second elements, and so on:
+  /// each group is a slice of the base without repeated elements. Skips
+  /// elements that weren't written, because they may have been written through
+  /// another window.
   Tensor reverseOverlapping(const Tensor &base, const Tensor &mutated) const {
     Tensor written =
         writtenPlaces(mutated, at::unfold_copy(base, dim, size, step));
@@ -166,7 +169,8 @@ private:
   }
 };
 
-/// A view of memory in which some elements share a position.
+/// The inverse of an `as_strided` in which some elements share a position in
+/// memory.
 struct OverlappingView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -178,7 +182,7 @@ private:
       return at::arange(like.numel(), like.options().dtype(at::kLong))
           .view(like.sizes());
     };
-    // As a sum, because a sum has the strides that the view counts in.
+    // A sum has the strides of the base, to which the view's strides refer.
     Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
     if (mutated.numel() == 0 || positions.strides() != base.strides())
       return recorded->reverse(base, mutated);
