@@ -1,7 +1,7 @@
 //===- call_log.h - Logs of eager ops and graph cuts ------------*- C++ -*-===//
 //
-// Two tables, one row for each op and user line: the fallback log and the sync
-// log. Thread-safe.
+// Two tables with a row for each op, Python line and reason: the fallback log
+// and the sync log. Thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

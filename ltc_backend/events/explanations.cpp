@@ -32,7 +32,8 @@ std::string soFar(int64_t calls) {
   return calls == 1 ? "" : " It was call " + std::to_string(calls) + ".";
 }
 
-/// The first occurrence is information, the tenth a pattern.
+/// Logs the first occurrence as information and later ones, which belong to a
+/// pattern, as warnings.
 void say(int64_t calls, const std::string &sentence) {
   log(calls == 1 ? LogLevel::Info : LogLevel::Warning, sentence);
 }

@@ -1,8 +1,8 @@
 //===- explanations.h - Log messages for events -----------------*- C++ -*-===//
 //
-// Rate-limited: the first event of an op and line is logged at level info; the
-// 10th, 100th, ... as a warning, because by then it is part of a loop. Reads
-// warn once.
+// Messages are rate-limited: the first event of an op and line is logged at
+// level info; the 10th, 100th, ... as a warning, because by then it is part of
+// a loop. Of reads, only the 10th is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,16 +15,17 @@
 
 namespace torch_ltc {
 
-/// A read with ops of a step before and after it. Counts the reads of each line
-/// itself.
+/// Explains a read with ops of a step before and after it. Counts the reads of
+/// each op and line.
 void explainSync(const CallLogRow &event);
-/// `calls`: number of calls of this op and line so far.
+/// Explains a fallback. `calls`: number of calls of this op and line so far.
 void explainFallback(const CallLogRow &event, int64_t calls);
-/// Parameters of a new program that aren't overwritten in place, and why.
+/// Explains which parameters of a new program aren't overwritten in place, and
+/// why. `names`: their names, each with the reason.
 void explainUndonated(
     const std::vector<std::pair<std::string, std::string>> &names,
     LocationId location);
-/// Counts the programs of each line itself.
+/// Explains why a new program was needed. Counts the programs of each line.
 void explainCompilation(const CompileEvent &event);
 
 } // namespace torch_ltc

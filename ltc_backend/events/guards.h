@@ -15,7 +15,7 @@ namespace torch_ltc {
 
 enum class Forbidden { sync, fallback, recompile, numKinds };
 
-/// Guards nest: each entry needs its own exit.
+/// Guards nest: each `enterGuard` needs a `leaveGuard`.
 void enterGuard(Forbidden kind);
 void leaveGuard(Forbidden kind);
 bool isForbidden(Forbidden kind);

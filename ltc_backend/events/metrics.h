@@ -1,6 +1,6 @@
 //===- metrics.h - Counters and timers --------------------------*- C++ -*-===//
 //
-// metrics.def lists them.
+// metrics.def lists the counters and timers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ void recordTime(Timer timer, double seconds);
 struct TimerValue {
   int64_t count = 0;
   double total = 0, last = 0;
-  double median = 0, p90 = 0; // the last 1024 samples'
+  double median = 0, p90 = 0; // of the last 1024 samples
 };
 
 std::vector<std::pair<std::string, int64_t>> counterValues();

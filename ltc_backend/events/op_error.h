@@ -14,7 +14,8 @@ namespace torch_ltc {
 [[noreturn]] void rethrowWithOp(const c10::Error &error,
                                 const std::string &opName);
 
-/// " [aten::mm on device 'lazy', at /home/me/train.py:31]"
+/// Returns a suffix for a message: " [aten::mm on device 'lazy', at
+/// /home/me/train.py:31]".
 std::string opSuffix(const std::string &opName);
 
 } // namespace torch_ltc

@@ -28,7 +28,7 @@ Logs &logs() {
   return *instance;
 }
 
-/// One JSON object on each line: for tools that follow a run.
+/// Appends the event as a line with a JSON object, for tools that follow a run.
 void appendLine(const std::string &file, const StepEvent &event) {
   std::ofstream stream(file, std::ios::app);
   stream.precision(9);
@@ -135,8 +135,8 @@ std::vector<StepEvent> torch_ltc::stepEvents() {
 void torch_ltc::clearStepLogs() {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.clear();
-  // The numbers of running steps must remain unknown, rather than denote
-  // another step.
+  // The events of running steps are gone: their numbers must not denote events
+  // of later steps.
   logs().firstStep += logs().steps.size();
   logs().steps.clear();
 }

@@ -8,7 +8,8 @@
 using namespace torch_ltc;
 
 struct CpuReads::State {
-  /// Held, so that no address is reused.
+  /// CPU tensors whose values may differ in the next call. They are held, so
+  /// that no address is reused.
   ska::flat_hash_map<c10::TensorImpl *, at::Tensor> changing;
   bool found = false;
 
@@ -35,7 +36,7 @@ struct CpuReads::State {
 
 namespace {
 
-// Callbacks are functions without state.
+// Callbacks are functions without state, so they find the state here.
 thread_local void *watching = nullptr;
 
 /// Marks the results of an op as changing.

@@ -1,8 +1,9 @@
 //===- cpu_reads.h - Values of CPU tensors that a step reads ----*- C++ -*-===//
 //
-// What a step computes eagerly on the CPU isn't part of its program. That is
-// correct as long as the next call would compute the same. It is wrong for a
-// number that was read from an argument, or from a random draw.
+// A step's program doesn't repeat what the step computes eagerly on the CPU.
+// That is correct as long as the next call would compute the same values. It is
+// wrong if the step read a number from an argument, or from a random draw;
+// CpuReads finds such reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +20,12 @@ namespace torch_ltc {
 
 class CpuReads {
 public:
-  /// Watches the ops of the calling thread until `close`.
+  /// Watches the ops of the calling thread until `close`. `arguments`: the
+  /// call's tensors.
   explicit CpuReads(const std::vector<at::Tensor> &arguments);
   ~CpuReads() { close(); }
   void close();
+  /// Whether the thread read such a number.
   bool found() const;
 
 private:

@@ -17,9 +17,10 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Ops that the worker is woken for: waking it takes as long as tracing a few.
+/// Number of ops for which the worker is woken: waking it takes as long as
+/// tracing a few ops.
 constexpr size_t kOpsInRequest = 12;
-/// A shorter run isn't worth a head start.
+/// Minimum time of a run that is worth a head start.
 constexpr double kMinSeconds = 2e-4;
 constexpr int kMaxMisses = 4;
 constexpr size_t kMaxTraces = 16;
@@ -109,7 +110,7 @@ void ExpectedTraces::confirm(const OpNode &op) {
       return abandon();
     const HostDataPtr &data = static_cast<const DataNode *>(node)->data();
     HeadStart::Parameter &parameter = headStart->parameters[use.parameter];
-    // Only the buffer, because donation counts references to the data.
+    // Holds only the buffer, because donation counts references to the data.
     if (!parameter.buffer)
       parameter = {data->buffer(), data->producer()};
     else if (parameter.buffer != data->buffer())
@@ -130,7 +131,7 @@ void ExpectedTraces::request() {
   runOnWorker([headStart = headStart, positions = std::move(positions),
                threads = current->numThreads] {
     if (headStart.use_count() == 1 || headStart->hasFailed)
-      return; // it was abandoned
+      return; // the head start was abandoned
     if (at::get_num_threads() != threads)
       at::set_num_threads(threads);
     RunningStepScope running;

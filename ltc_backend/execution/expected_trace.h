@@ -1,10 +1,10 @@
 //===- expected_trace.h - Traces that will probably repeat ------*- C++ -*-===//
 //
-// The tracing thread's part of programs/head_start.h. A step that its thread
-// waited for, and whose program is interpreted, is expected to repeat when the
-// next trace begins with the same op (graph/trace_cache.h). Each op that is
-// reused as expected may run on the worker thread; the first one that differs
-// ends the head start.
+// The part of a head start (programs/head_start.h) on the tracing thread. If a
+// thread waited for a step and the step's program is interpreted, the step is
+// expected to repeat when a trace begins with the same op
+// (graph/trace_cache.h). Each op that is reused as expected may run on the
+// worker thread; the first op that differs ends the head start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@ class ExpectedTraces {
 public:
   static ExpectedTraces &ofThisThread();
 
-  /// An op was traced whose node an earlier trace made.
+  /// Records that a traced op reused the node of an earlier trace.
   void noteReused(const OpNode &op);
-  /// An op was traced that no earlier trace continues with.
+  /// Records that a traced op got a new node.
   void noteNew();
-  /// The trace has ended with this graph (null: one that isn't known). Returns
-  /// what has run of it, if everything was as expected.
+  /// Ends the trace. `known` is its graph, null if no earlier trace had the
+  /// same graph. Returns the head start if all ops were as expected.
   HeadStartPtr endTrace(const std::shared_ptr<KnownGraph> &known);
-  /// The last trace, whose step runs `program` with so many threads, will
-  /// probably be repeated.
+  /// Expects the last trace, whose step runs `program` with `numThreads`
+  /// threads, to be repeated.
   void expectAgain(const ProgramPtr &program, int numThreads);
 
 private:
@@ -43,9 +43,9 @@ private:
   void request();
   void abandon();
 
-  std::vector<const GraphNode *> ops; // this trace's so far
+  std::vector<const GraphNode *> ops; // of the current trace so far
   bool areReused = true;
-  TracePtr current; // what this trace repeats so far
+  TracePtr current; // repeated by the current trace so far
   HeadStartPtr headStart;
   size_t numConfirmed = 0, numRequested = 0;
   /// The last trace, if an earlier one had the same graph.
@@ -55,10 +55,10 @@ private:
   /// gradients alternates between two graphs.
   using Key = std::pair<const GraphNode *, const KnownGraph *>;
   std::map<Key, TracePtr> traces;
-  const KnownGraph *graphBefore = nullptr; // may be deleted
+  const KnownGraph *graphBefore = nullptr; // only compared: may be deleted
 };
 
-/// Whether it is a run of the program with the graph's parameters.
+/// Whether the head start runs `program` with the graph's parameters.
 bool isRunOf(const HeadStart &headStart, const Program &program,
              const Graph &graph);
 

@@ -35,7 +35,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(programOptionsHash());
   // The other tiers run the same programs.
   state.add(config().tier.get() == "interpret");
-  // Errors contain the op's line: that of the current trace.
+  // Errors contain the op's line, which must be that of the current trace.
   if (config().detect_nan.get() || config().lockstep.get() ||
       config().tier.get() == "interpret")
     for (const GraphNode *node : graph.nodes)
@@ -46,7 +46,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   return state.finish();
 }
 
-/// Logs and dumps that options request before the step runs.
+/// Writes the logs and dumps that options request, before the step runs.
 void writeDumps(const ChosenProgram &chosen, const Graph &graph,
                 const Hash128 &hash) {
   auto snapshot = [&] {
@@ -69,7 +69,8 @@ void noteMemoryHit(Program &program) {
   program.noteReuse();
 }
 
-/// Whether it may run unchanged. A capture replays exactly what it records.
+/// Whether the program may run as it is. A capture can't use a placeholder,
+/// because it replays exactly the program that it records.
 bool mayUse(const Program &program) {
   return !program.isPlaceholder() ||
          (!Recording::current() && config().tier.get() != "compile");

@@ -21,7 +21,7 @@ struct ChosenProgram {
   std::vector<bool> donatable;
   /// Line that ended the step; 0 if the program was in memory.
   LocationId location = 0;
-  /// "memory", "disk", "compiled" or "interpreted".
+  /// "memory", "disk", "compiled", "interpreted" or "bound".
   std::string origin = "memory";
 };
 
@@ -29,9 +29,10 @@ struct ChosenProgram {
 /// waits for a place in the queue. If `mayDonate`, the program may overwrite
 /// buffers that nothing else holds.
 ///
-/// The trace lock must be held: it is from the decision which buffers the
-/// program may overwrite to the return. A compilation and the wait release it,
-/// so buffers that another thread has accessed meanwhile aren't overwritten.
+/// The caller must hold the trace lock. A compilation and the wait release it,
+/// so buffers that another thread has accessed meanwhile aren't overwritten;
+/// from the last decision which buffers the program may overwrite to the
+/// return, the lock is held.
 ChosenProgram chooseProgram(const Graph &graph,
                             c10::ArrayRef<torch::lazy::Value> roots,
                             bool mayDonate);

@@ -24,16 +24,18 @@ struct FunctionalStorageImpl;
 
 namespace torch_ltc {
 
-/// The tensor inside a functional wrapper, with all its updates.
+/// The tensor inside a functional wrapper, after its pending updates. Returns
+/// any other tensor unchanged.
 at::Tensor innerOf(const at::Tensor &tensor);
-/// The value of a tensor's storage, if it isn't the tensor's own.
+/// The data of the base in a functional wrapper's storage; null for any other
+/// tensor.
 TensorDataPtr baseOf(const at::Tensor &tensor);
-/// The storage of a functional wrapper whose memory other tensors share, with
-/// all updates; null for any other tensor.
+/// The storage of a functional wrapper whose memory other tensors share, after
+/// its pending updates; null for any other tensor.
 at::functionalization::FunctionalStorageImpl *
 sharedStorageOf(const at::Tensor &tensor);
 
-/// Repeats a random draw, like the recorded op: returns a CPU tensor.
+/// Repeats a recorded random draw; returns a CPU tensor.
 using Draw = std::function<at::Tensor()>;
 using WeakData = std::weak_ptr<HostData>;
 
@@ -56,17 +58,19 @@ public:
   ~Recording();
   void close();
 
-  /// `distribution`: "bernoulli(0.5)".
+  /// Records a random draw. `distribution`: "bernoulli(0.5)".
   void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
+  /// Records that `data` was copied from `source`, a CPU tensor.
   void noteUpload(const HostDataPtr &data, const at::Tensor &source);
-  /// The end of the chain of collectives before the step; later calls are
-  /// ignored.
+  /// Records the end of the chain of collectives before the step; later calls
+  /// are ignored.
   void noteOrder(const HostDataPtr &data);
-  /// A collective of the step writes `tensor`, which may belong to a C++ object
-  /// (the buckets of DistributedDataParallel).
+  /// Records that a collective of the step writes `tensor`, which may belong to
+  /// a C++ object (the buckets of DistributedDataParallel).
   void noteReceiver(const at::Tensor &tensor);
-  /// The received tensors that are still alive.
+  /// Tensors that collectives of the step write, if they are still alive.
   std::vector<at::Tensor> receivers() const;
+  /// Records a run of a program; only the last run is kept.
   void noteRun(const ProgramPtr &program,
                c10::ArrayRef<HostDataPtr> programParameters,
                c10::ArrayRef<HostDataPtr> programResults,
@@ -74,7 +78,7 @@ public:
                c10::ArrayRef<uint32_t> resultOfRootTensor,
                c10::ArrayRef<DynamicScalar> programScalars);
 
-  // Weak, because data held by a recording couldn't be donated.
+  // References are weak, because data held by a recording couldn't be donated.
   struct Argument {
     WeakData data;                   // of a lazy tensor
     c10::TensorImpl *impl = nullptr; // of a CPU tensor
@@ -106,7 +110,8 @@ public:
   std::vector<DynamicScalar> scalars;
 
 private:
-  /// Stays open, so that no address is reused.
+  /// The arguments, held while the recording is open so that no address is
+  /// reused.
   std::vector<at::Tensor> held;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> weakReceivers;
   CpuReads cpuReads;

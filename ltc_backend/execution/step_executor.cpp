@@ -42,8 +42,9 @@ struct LastStep {
 };
 thread_local LastStep lastStep;
 
-/// Called when the thread reads a value. A read after each step is so common
-/// (`loss.item()`) that the next run of the program expects it.
+/// Called when the thread reads a value. If the last step computed it, the
+/// program's next run expects such a read, because a read after each step is
+/// common (`loss.item()`).
 void noteReadAfterStep(const CompletionPtr &producer) {
   constexpr int64_t kFewOps = 8; // a copy of the value, a sum of losses
   if (producer && producer == lastStep.completion && tracedSinceStep <= kFewOps)
@@ -56,7 +57,7 @@ const char *triggerName(int trigger) {
   return names[trigger];
 }
 
-/// Tensors with the values that are still graphs.
+/// The tensors whose values are pending, with their graphs.
 struct Roots {
   std::vector<TensorDataPtr> tensors;
   std::vector<Value> values;
@@ -74,7 +75,7 @@ struct Roots {
   }
 };
 
-/// The graph below `roots`; a full one ends the thread's trace.
+/// The graph below `roots`. If `full`, ends the thread's trace.
 class StepGraph {
 public:
   StepGraph(c10::ArrayRef<torch::lazy::Output> roots, bool full) {
@@ -92,13 +93,14 @@ public:
     early = ExpectedTraces::ofThisThread().endTrace(known);
   }
   ~StepGraph() {
-    if (known) // it would keep the next step's nodes alive
+    if (known) // otherwise the cache would keep the step's data
       known->graph.parameters.clear();
   }
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
   Graph &get() { return known ? known->graph : built; }
-  /// What has run of it with this program. Whoever holds it holds parameters.
+  /// The head start, if it ran this program for this graph; null otherwise. It
+  /// holds buffers of parameters.
   HeadStartPtr takeHeadStart(const Program &program) {
     HeadStartPtr taken = std::move(early);
     return taken && isRunOf(*taken, program, get()) ? taken : nullptr;
@@ -138,7 +140,8 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   return data;
 }
 
-/// Named parameters that the step replaces but can't overwrite.
+/// Named parameters that the step replaces but can't overwrite, with the
+/// reasons.
 std::vector<std::pair<std::string, std::string>>
 undonated(const Program &program, const Graph &graph,
           const std::vector<bool> &donatable,
@@ -254,7 +257,8 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
 void StepExecutor::markStep(bool wait) {
   stepCounter.fetch_add(1);
   count(Counter::steps);
-  // A read at the end of the trace would have been the end of a step anyway.
+  // A read at the end of the trace isn't reported: the step would have ended
+  // there anyway.
   if (std::optional<CallLogRow> read = std::exchange(lastRead, std::nullopt))
     if (tracedSinceStep > 0)
       explainSync(*read);
@@ -301,7 +305,7 @@ void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
         host->wait();
 }
 
-/// Throws the error of the step that computes it.
+/// Waits for a tensor's value. Throws the error of the step that computes it.
 static void waitForValue(TensorData &tensor, const std::string &opName) {
   HostDataPtr data = tensor.data();
   TORCH_CHECK(data, "A tensor was overwritten while ", opName,
@@ -315,7 +319,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
   if (const StepErrorPtr &error = data->producer()->waitFor(buffer))
     error->raise(" The value was read by " + opName +
                  messageSuffix(captureLocation()) + ".");
-  // A read value may be the one from before a failed step.
+  // The value may be the old one, from before a failed step.
   if (StepErrorPtr error = data->producer()->oldValueError(buffer))
     error->raise(" It was detected when " + opName + " read a value" +
                  messageSuffix(captureLocation()) + ".");
@@ -392,8 +396,8 @@ int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }
 // Hooks of the base class
 //===----------------------------------------------------------------------===//
 
-// Our own tensors never get here, because `TensorData` maintains its set
-// itself. Tensors that the base class's code creates do.
+// Only called for tensors that the base class's code creates: `TensorData`
+// keeps our own tensors in a separate set.
 void StepExecutor::RegisterTensor(
     std::shared_ptr<torch::lazy::LazyTensor::Data> data) {
   foreignTensors.fetch_add(1);

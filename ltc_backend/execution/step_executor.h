@@ -3,7 +3,7 @@
 // The pipeline of every execution, whatever triggers it:
 //
 //   pending tensors -> graph and hash -> donation -> program (memory, disk,
-//   compile) -> buffers for the results -> queue -> results of tensors
+//   compile) -> buffers for the results -> queue -> values of the tensors
 //
 // The base class's own pipeline (`SyncTensorsGraph`, reached by
 // torch._C._lazy._sync_multi) works too, through the lowering context. This
@@ -30,7 +30,7 @@ public:
 
   /// Ends a step of the calling thread: computes all its pending tensors.
   void markStep(bool wait);
-  /// Counts a step that runs without a graph; returns its number.
+  /// Counts a step that runs without being traced; returns its number.
   int64_t noteReplayedStep();
   /// Computes exactly these tensors (other pending lazy tensors stay pending).
   void syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait);
@@ -43,7 +43,7 @@ public:
   void noteTracedOp();
   /// Waits for all scheduled steps; throws the error of a failed one.
   void waitForAll();
-  /// Ops traced by this thread since its last step.
+  /// Number of ops that this thread has traced since its last step.
   int64_t numTracedOps() const;
   /// Number of steps ended in the process.
   int64_t stepNumber() const;

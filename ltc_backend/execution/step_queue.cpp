@@ -34,8 +34,9 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The longest run on a thread that waits for it. For a longer one the cost of
-/// waking another thread is negligible, and Ctrl-C would have to wait.
+/// The longest expected run, in seconds, that a waiting thread does itself. For
+/// a longer one, the cost of waking the worker is negligible, and Ctrl-C would
+/// have to wait.
 constexpr double kMaxSecondsInCaller = 3e-4;
 
 bool isShort(const ScheduledStep &step) {
@@ -48,7 +49,7 @@ bool isShort(const ScheduledStep &step) {
 
 thread_local bool isWorker = false;
 
-/// torch's settings of a new thread.
+/// torch's thread-local settings in a new thread.
 struct WorkerState {
   at::ThreadLocalState all;
   c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
@@ -66,7 +67,8 @@ public:
     push(Item(std::move(work)), otherWork);
   }
 
-  /// Runs the step on the calling thread if the queue is empty.
+  /// Runs the step on the calling thread if the queue is empty; otherwise
+  /// returns false.
   bool runIfIdle(ScheduledStep &step) {
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -125,7 +127,7 @@ public:
     CompletionPtr updatesCompletion = step.updatesCompletion;
     Outcome outcome = runAndLog(std::move(step));
     {
-      // Waiting threads see the queue without this step.
+      // Waiting threads must see the queue without this step.
       std::lock_guard<std::mutex> lock(mutex);
       if (outcome.error && (!firstError || firstError->wasRaised()))
         firstError = outcome.error;
@@ -163,13 +165,13 @@ private:
 
   struct Outcome {
     StepErrorPtr error;
-    /// Why an input is an old value.
+    /// The error because of which an input has an old value.
     StepErrorPtr staleInput;
-    /// The outcome of each output of a failed step whose parameters are intact:
-    /// as a result, and as the update of a parameter.
+    /// The outcomes of the outputs, if the step failed and its parameters are
+    /// intact: as results, and as updates of parameters.
     Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
-  /// Why each parameter has no value; null for those that have one.
+  /// Why each parameter has no value; null for parameters with a value.
   using InputErrors = std::vector<StepErrorPtr>;
 
   bool isFullLocked() const {
@@ -199,7 +201,7 @@ private:
 
   void run(std::function<void()> work) {
     work();
-    work = nullptr; // with everything it holds
+    work = nullptr; // releases what it holds
     {
       std::lock_guard<std::mutex> lock(mutex);
       --otherWork;
@@ -207,8 +209,8 @@ private:
     changed.notify_all();
   }
 
-  /// The step is destroyed with the call: its buffers are released before
-  /// waiting threads are notified, because they may allocate at once.
+  /// Runs the step and destroys it: its buffers must be released before waiting
+  /// threads are notified, because these may allocate at once.
   Outcome runAndLog(ScheduledStep step) {
     Stopwatch stopwatch;
     Outcome outcome;
@@ -221,7 +223,7 @@ private:
     if (outcome.error && areParametersIntact) {
       try {
         saveIntactResults(step, inputErrors, outcome);
-      } catch (const std::exception &) { // no memory for them
+      } catch (const std::exception &) { // no memory for the results
         outcome.ofResults.clear();
         outcome.ofUpdates.clear();
       }
@@ -257,9 +259,9 @@ private:
                                        step.sequence, step.sequenceNumber);
   }
 
-  /// After a failure that left the parameters intact: computes the results that
-  /// don't depend on it, and lets the others that update a parameter hold the
-  /// old value.
+  /// After a failure that left the parameters intact, computes the results that
+  /// don't depend on the failed op. Other results that update a parameter get
+  /// the old value.
   static void saveIntactResults(const ScheduledStep &step,
                                 const InputErrors &inputErrors,
                                 Outcome &outcome) {
@@ -272,7 +274,8 @@ private:
       return errorOf(step, kind, text);
     };
     std::vector<PartialResult> results = evaluateAround(*step.program, failed);
-    // Copied first: an output may lie in another one's old value.
+    // The bytes are copied before any output is written, because an output may
+    // overwrite the old value of another output.
     std::vector<std::pair<Buffer *, std::string>> copies;
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       const Buffer *buffer = step.outputs[i].get();
@@ -363,7 +366,7 @@ private:
     }
   }
 
-  /// Whether it has read what the step reads.
+  /// Whether the head start has read the same contents as the step.
   static bool isValid(const HeadStart &headStart,
                       c10::ArrayRef<uint64_t> contents) {
     bool isValid = !headStart.hasFailed;
@@ -382,14 +385,14 @@ private:
   }
 
   std::mutex mutex;
-  std::condition_variable arrived; // the worker waits for it
-  std::condition_variable changed; // everybody else waits for it
+  std::condition_variable arrived; // the worker waits for this
+  std::condition_variable changed; // all other threads wait for this
   std::deque<Item> items;
   size_t inFlight = 0;          // steps
   size_t otherWork = 0;         // other items
-  bool isCallerRunning = false; // then the worker doesn't run steps
+  bool isCallerRunning = false; // meanwhile the worker waits
   bool isEnding = false;
-  StepErrorPtr firstError; // that may not have been raised yet
+  StepErrorPtr firstError; // the first that may not have been raised
   std::thread worker;
 };
 

@@ -5,14 +5,14 @@
 // thread that waits for a short step runs it itself if the queue is empty,
 // because waking the worker and being woken takes longer than a small program.
 //
-// A step that fails has an error. Results that don't depend on the op that
-// failed are computed nevertheless (programs/partial_evaluation.h), unless the
-// program had already overwritten a parameter. Reading one of the others raises
-// the error each time. A tensor that the step would have written in place keeps
-// its old value; the first read of it, or of a value that later steps computed
-// from it, raises the error once. Tensors unrelated to the step stay readable.
-// When an error is raised, the errors of all other steps that the thread had
-// scheduled before count as known (memory/completion.h).
+// If a step fails, results that don't depend on the failed op are computed
+// nevertheless (programs/partial_evaluation.h), unless the program had already
+// overwritten a parameter. Each read of another result raises the step's error.
+// A tensor that the step would have written in place keeps its old value; the
+// first read of it, or of a value that later steps computed from it, raises the
+// error once. Tensors unrelated to the step stay readable. When an error is
+// raised, the errors of all other steps that the thread had scheduled before
+// count as known (memory/completion.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +37,13 @@ struct ScheduledStep {
   std::vector<BufferPtr> parameters;
   std::vector<BufferPtr> outputs;
   std::vector<DynamicScalar> scalars;
-  /// The step that computes each parameter, if there is one. Finished ones too:
-  /// they may have failed.
+  /// The completion of the step that computes each parameter, or null. Finished
+  /// steps are included, because they may have failed.
   std::vector<CompletionPtr> producers;
   CompletionPtr completion = std::make_shared<Completion>();
-  /// Outputs that replace parameters' values: after a run that failed before it
-  /// overwrote any parameter, those without a new value hold the old one.
+  /// The completion for outputs that replace parameters' values. After a run
+  /// that failed before it overwrote a parameter, such outputs hold the old
+  /// value if they have no new one.
   CompletionPtr updatesCompletion =
       std::make_shared<Completion>(Completion::Of::Updates);
   RunConditions conditions;
@@ -51,9 +52,9 @@ struct ScheduledStep {
   std::string location;
   /// Lines of the graph's nodes, with option source_info.
   std::vector<LocationId> nodeLocations;
-  /// What has run already, null if nothing has.
+  /// The ops that have run already; null if none has.
   HeadStartPtr headStart;
-  /// The scheduling thread waits for its results next.
+  /// Whether the scheduling thread will wait for the step's results next.
   bool isAwaited = false;
   /// State of the scheduling thread while torch's profiler is active, so that
   /// the worker's spans belong to the same profile.
@@ -66,14 +67,14 @@ struct ScheduledStep {
 /// Whether as many steps are waiting or running as option max_steps_in_flight
 /// allows.
 bool isQueueFull();
-/// Waits while it is full. The caller must not hold the trace lock, which other
-/// threads need to schedule steps.
+/// Waits while the queue is full. The caller must not hold the trace lock,
+/// which other threads need to schedule steps.
 void waitForRoomInQueue();
 /// Schedules a step. The caller holds the trace lock, and has held it since it
-/// chose the step's inputs and the buffers that the step overwrites. Returns
-/// when the step has run if option async_execution is off, or if the caller
-/// waits for it, it is short, and the queue is empty: then the calling thread
-/// runs it, and releases the lock meanwhile.
+/// chose the step's inputs and the buffers that the step overwrites. If option
+/// async_execution is off, returns when the step has run. If the caller will
+/// wait for the step, the step is short and the queue is empty, the calling
+/// thread runs the step, and releases the lock meanwhile.
 void scheduleStep(ScheduledStep step);
 
 /// The number of threads for programs that the calling thread schedules: option
@@ -81,7 +82,7 @@ void scheduleStep(ScheduledStep step);
 int numThreadsOfSteps();
 
 /// Runs `work` on the worker thread after the steps that are scheduled. Doesn't
-/// wait for room in the queue. It must not throw.
+/// wait for room in the queue. `work` must not throw.
 void runOnWorker(std::function<void()> work);
 
 /// Waits until everything scheduled has run. Returns the first error that
@@ -89,8 +90,7 @@ void runOnWorker(std::function<void()> work);
 StepErrorPtr waitForScheduledSteps();
 
 /// Whether a new value that replaces one from `producer` (null: not from a
-/// step) is one of a step's updates, whose old values must remain valid if the
-/// step fails.
+/// step) is an update that keeps the old value if its step fails.
 bool canKeepOldValue(const CompletionPtr &producer);
 
 /// Runs the scheduled steps, then ends the worker. Logs an error that hasn't

@@ -12,9 +12,9 @@
 
 namespace torch_ltc {
 
-/// While it exists, torch.autocast("lazy") also applies to ops on the CPU. In
-/// eager a composite op (`linalg.pinv`) computes its products in the lower
-/// precision; so must the same op that runs for lazy tensors on the CPU.
+/// While an object of this class exists, torch.autocast("lazy") also applies to
+/// ops on the CPU. In eager, a composite op (`linalg.pinv`) computes its
+/// products in the lower precision; a fallback must do this, too.
 class CpuAutocast {
 public:
   CpuAutocast() {

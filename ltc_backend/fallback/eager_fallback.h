@@ -1,7 +1,7 @@
 //===- eager_fallback.h - Ops that run eagerly on the CPU -------*- C++ -*-===//
 //
-// One sync for all lazy arguments, then the op's CPU kernel; its results are
-// returned as lazy tensors. Every call is added to the fallback log.
+// A fallback waits once for all lazy arguments, runs the op's CPU kernel and
+// returns the results as lazy tensors. Every call is added to the fallback log.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,30 +16,32 @@
 
 namespace torch_ltc {
 
-/// Runs `op` on CPU copies of the lazy tensors in `stack`, and replaces its
-/// arguments by its results. Written arguments are updated in place.
+/// Runs `op` on CPU copies of the lazy tensors in `stack`, and replaces the
+/// arguments by the results. Written arguments are updated in place. `reason`:
+/// why the op runs by fallback, for the log.
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
 
-/// The same with a custom function around the CPU kernel: `stack` has the CPU
-/// tensors before, and the results after the call. A written tensor that is
-/// passed as several arguments is passed as one CPU tensor.
+/// Calls the CPU kernel: `stack` has CPU tensors before the call, and the
+/// results after it. If a written tensor is passed as several arguments, these
+/// are one CPU tensor.
 using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
                                     torch::jit::Stack &stack)>;
+/// Like the overload above, but calls the CPU kernel with `runOnCpu`.
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason, const RunOnCpu &runOnCpu);
 
-/// The same for an op of the sparse keys: its arguments or its results are
-/// sparse tensors.
+/// Runs a fallback of an op at the sparse keys: arguments or results are sparse
+/// tensors.
 void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
-/// The same for quantized and nested tensors.
+/// Runs a fallback of an op on quantized or nested tensors.
 void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);
-/// Whether it names any op.
+/// Whether the option names any op.
 bool isAnyFallbackForced();
 
 } // namespace torch_ltc

@@ -14,7 +14,8 @@ using c10::DispatchKey;
 
 namespace {
 
-/// A tensor's device is its storage's unless it overrides it.
+/// A quantized tensor that shares the storage of `source`, but sets its device
+/// instead of using the storage's.
 class Quantized final : public at::QTensorImpl {
 public:
   Quantized(const Tensor &source, DispatchKey key, c10::Device device)

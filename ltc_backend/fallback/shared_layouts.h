@@ -2,9 +2,9 @@
 //
 // A quantized or (strided) nested tensor on device lazy is torch's own
 // QTensorImpl or NestedTensorImpl with the memory of a CPU tensor: ops on it
-// run immediately on the CPU, on a CPU tensor that shares this memory. So views
-// and writes are eager's own. It has no functional wrapper: functionalization
-// (torch 2.13) models neither.
+// run immediately on the CPU, on a CPU tensor that shares this memory. So eager
+// implements views and writes. Such a tensor has no functional wrapper:
+// functionalization (torch 2.13) doesn't model these layouts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,8 @@
 
 namespace torch_ltc {
 
-/// Quantized or nested (a jagged one is a Python subclass), on any device.
+/// Whether the tensor is quantized or nested, on any device. False for jagged
+/// nested tensors, which are a Python subclass.
 inline bool hasSharedLayout(const at::Tensor &tensor) {
   return tensor.defined() &&
          (tensor.is_quantized() ||
@@ -23,18 +24,18 @@ inline bool hasSharedLayout(const at::Tensor &tensor) {
            !tensor.key_set().has(c10::DispatchKey::Python)));
 }
 
-/// `hook` is called once, before the first such tensor on device lazy is
-/// created.
+/// Sets a hook that is called once, before the first such tensor on device lazy
+/// is created.
 void onFirstSharedTensor(void (*hook)());
 
-/// The tensor on device lazy that shares the memory of a CPU tensor.
+/// Creates a tensor on device lazy that shares the memory of a CPU tensor.
 at::Tensor sharedOnLazy(const at::Tensor &cpu);
 
-/// The reverse.
+/// Creates a CPU tensor that shares the memory of a tensor on device lazy.
 at::Tensor sharedOnCpu(const at::Tensor &lazy);
 
-/// Gives `lazy` the sizes and the quantizer that an op gave to `cpu`, its
-/// counterpart.
+/// Copies the sizes and the quantizer, which an op may have changed, from `cpu`
+/// to `lazy`, the tensor that shares its memory.
 void storeShared(const at::Tensor &lazy, const at::Tensor &cpu);
 
 } // namespace torch_ltc

@@ -17,8 +17,9 @@ using at::Tensor;
 
 namespace {
 
-/// torch's constructor has a list of devices that may have compressed tensors
-/// (2.13), and lazy isn't in it: so the tensor is created as a CPU tensor.
+/// A compressed tensor on device lazy. torch's constructor rejects devices that
+/// aren't in a list (2.13), and lazy isn't: so the tensor is created as a CPU
+/// tensor, and its device changed.
 class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
 public:
   LazyCompressedImpl(at::Layout layout, caffe2::TypeMeta dtype,
@@ -58,7 +59,8 @@ private:
   using TensorImpl::copy_tensor_metadata;
 };
 
-/// As users hold it, whether or not functionalization is active.
+/// Uploads a part of a sparse tensor. The result has a functional wrapper,
+/// whether or not functionalization is active.
 Tensor lazyPart(const Tensor &cpu) {
   Tensor part = makeTensor(HostData::copyOf(cpu));
   if (!hasPackedStrides(cpu))

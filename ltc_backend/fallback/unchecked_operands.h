@@ -1,4 +1,4 @@
-//===- unchecked_operands.h - What eager takes on trust ---------*- C++ -*-===//
+//===- unchecked_operands.h - Operands that eager doesn't check -*- C++ -*-===//
 
 #ifndef TORCH_LTC_FALLBACK_UNCHECKED_OPERANDS_H
 #define TORCH_LTC_FALLBACK_UNCHECKED_OPERANDS_H
