@@ -119,7 +119,7 @@ void CapturedStep::findStates(const Recording &second) {
     Output &output = outputs[parameter.index];
     output.isState = true;
     TORCH_CHECK(!output.slots.empty(), "a tensor (", text(output.shape),
-                ") that one step leaves to the next is neither a parameter, a "
+                ") that one step passes to the next is neither a parameter, a "
                 "buffer nor an optimizer's state that the function refers to");
   }
 }

@@ -96,15 +96,15 @@ CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
     if (tensor.sizes() != c10::ArrayRef<int64_t>(recorded.sizes))
       return name + " has another shape";
     if (tensor.strides() != c10::ArrayRef<int64_t>(recorded.strides))
-      return name + " has other strides";
+      return name + " has different strides";
     if (recorded.isLazy && !tensorDataOf(tensor)->data())
       return name + " isn't computed yet";
     const at::Tensor &first = tensors[recorded.sameAs];
     if (recorded.isLazy
             ? tensorDataOf(first)->data() != tensorDataOf(tensor)->data()
             : !first.is_same(tensor))
-      return name + " was tensor " + std::to_string(recorded.sameAs) +
-             " too, and is another one";
+      return name + " was the same as tensor " +
+             std::to_string(recorded.sameAs) + ", and isn't any more";
   }
   return checkWritten(tensors);
 }

@@ -45,7 +45,7 @@ void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.device().is_lazy())
       return;
-    if (hasSharedLayout(tensor)) // its memory exists
+    if (hasSharedLayout(tensor)) // its value is never pending
       return;
     if (!isSparse(tensor))
       return tensors.push_back(tensor);
@@ -91,8 +91,8 @@ public:
     return value;
   }
 
-  /// The lazy tensor that `result` corresponds to (written arguments, and
-  /// sparse ones, which some ops return unchanged), or undefined.
+  /// The lazy argument whose CPU version is `result`, or an undefined tensor.
+  /// Ops return written arguments; some return others (sparse ones) unchanged.
   at::Tensor originalOf(const at::Tensor &result) const {
     for (const auto &[original, copy] : writtenTensors)
       if (copy.is_same(result))
@@ -129,8 +129,8 @@ public:
       storeShared(original, alias);
   }
 
-  /// These have no functional wrappers, and their ops arrive here without
-  /// functionalization.
+  /// Whether there are sparse, quantized or nested arguments. They have no
+  /// functional wrappers, and their ops arrive here without functionalization.
   bool hasOtherLayouts() const { return !sparse.empty() || !sharing.empty(); }
 
 private:
@@ -251,8 +251,8 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   return result;
 }
 
-/// Rejects results of layouts that the device doesn't support. Called before
-/// anything is stored: the op's writes are lost together with its results.
+/// Throws if the device doesn't support a result's layout. Called before
+/// written arguments are stored, so that they keep their old values.
 void checkLayout(const IValue &result, const std::string &opName) {
   if (result.isTensorList()) {
     for (const at::Tensor &tensor : result.toTensorVector())
@@ -264,7 +264,7 @@ void checkLayout(const IValue &result, const std::string &opName) {
   const at::Tensor &tensor = result.toTensor();
   TORCH_CHECK_NOT_IMPLEMENTED(tensor.layout() != c10::kMkldnn, opName,
                               " gives a tensor of oneDNN layout, which device "
-                              "'lazy' doesn't have: call "
+                              "'lazy' doesn't support: call "
                               "it on the CPU (x.cpu()).",
                               opSuffix(opName));
 }
@@ -274,8 +274,8 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Ops that take CPU tensors together with tensors of any device: indices,
-/// lengths, and ops that are private to PyTorch's own composites.
+/// Whether the op accepts CPU tensors together with tensors of another device:
+/// as indices or lengths, or because only PyTorch's composites call the op.
 bool takesCpuTensors(const std::string &opName) {
   if (!opName.starts_with("aten::"))
     return true;
@@ -322,7 +322,7 @@ void runDense(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
 }
 
-/// The arguments' layouts determine the kernel.
+/// Calls the kernel that the arguments' layouts determine.
 void runByLayout(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -356,7 +356,8 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   row.syncs = StepExecutor::get().materialize(lazyTensors, row.op);
 
   CpuArguments arguments;
-  // A written tensor may also be an argument that is only read.
+  // Written arguments are converted first: one may also be passed as an
+  // argument that is only read.
   for (bool pass : {true, false})
     for (size_t i = 0; i < numArguments; ++i)
       if (isWritten(schema.arguments()[i]) == pass)
@@ -383,7 +384,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   recordTime(Timer::fallback, row.seconds);
 }
 
-/// Option force_fallback, cached until an option changes.
+/// The value of option force_fallback, cached until an option changes.
 const std::string &forcedFallbacks() {
   thread_local uint64_t version = ~0ull;
   thread_local std::string forced;

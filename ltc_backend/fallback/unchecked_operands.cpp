@@ -1,4 +1,4 @@
-//===- unchecked_operands.cpp - What eager takes on trust -----------------===//
+//===- unchecked_operands.cpp - Operands that eager doesn't check ---------===//
 
 #include "fallback/unchecked_operands.h"
 
@@ -11,8 +11,8 @@ using c10::IValue;
 
 namespace {
 
-/// (LU_data, LU_pivots, unpack_data, unpack_pivots): a pivot for each row that
-/// was looked at.
+/// Checks (LU_data, LU_pivots, unpack_data, unpack_pivots): a matrix of sizes
+/// [m, n] has min(m, n) pivots.
 void checkPivots(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &matrix = arguments[0].toTensor();
   const at::Tensor &pivots = arguments[1].toTensor();
@@ -25,21 +25,22 @@ void checkPivots(c10::ArrayRef<IValue> arguments) {
   TORCH_CHECK(pivots.sizes() == at::IntArrayRef(expected),
               "torch.lu_unpack: LU_pivots has sizes ", pivots.sizes(),
               " instead of ", at::IntArrayRef(expected),
-              ", those that belong to LU_data of sizes ", matrix.sizes(), ".",
+              ", as LU_data of sizes ", matrix.sizes(), " requires.",
               opSuffix("aten::lu_unpack"));
 }
 
-/// (self, dim, ...): torch.fft's callers have wrapped them.
+/// Checks (self, dim, ...): the kernel relies on torch.fft, which checks dims
+/// and wraps negative ones.
 void checkTransformedDims(const std::string &name,
                           c10::ArrayRef<IValue> arguments) {
   int64_t rank = arguments[0].toTensor().dim();
   for (int64_t dim : arguments[1].toIntVector())
     TORCH_CHECK_INDEX(0 <= dim && dim < rank, name, ": dim ", dim,
-                      " isn't one of a tensor of ", rank, " dimensions.",
+                      " doesn't exist in a tensor of ", rank, " dimensions.",
                       opSuffix(name));
 }
 
-/// (grad, self, p, pdist): a distance for each pair of rows.
+/// Checks (grad, self, p, pdist): there is a distance for each pair of rows.
 void checkDistances(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &grad = arguments[0].toTensor();
   const at::Tensor &self = arguments[1].toTensor();
