@@ -32,7 +32,8 @@ struct NoGraph final : torch::autograd::Node {
 
 } // namespace
 
-/// Returns how a tensor was changed since the last step, or "".
+/// Returns how a tensor with state or a constant was changed since the last
+/// step, or "".
 std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)

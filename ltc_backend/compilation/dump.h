@@ -26,8 +26,8 @@ std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
 /// written by this process or an earlier one; "" if there is none. Remembers a
 /// dump that it found, and then only checks that it still exists.
 std::string findDump(const std::string &folder, const std::string &name);
-/// Whether this process failed to write that dump. The failure is reported
-/// once, and writing isn't retried.
+/// Whether this process failed to write a dump of program `name` to `folder`.
+/// The failure is reported once, and writing isn't retried.
 bool hasDumpFailed(const std::string &folder, const std::string &name);
 
 /// Writes the graph's inputs to inputs.pt in `folder`, unless the file exists.

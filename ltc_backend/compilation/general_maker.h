@@ -27,13 +27,15 @@ Sighting noteSizes(const GraphSnapshotPtr &graph);
 ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
                        CompileEvent &event);
 
-/// In tier compile, makes the program for all sizes, if the graph is the second
-/// of its skeleton, and binds it to the graph. Otherwise returns null.
+/// Makes the program for all sizes, if enough graphs of its skeleton are known,
+/// and binds it to the graph. Returns null if they aren't, or if the program
+/// was requested before.
 ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
                               CompileEvent &event);
 
-/// Like `makeAndBindGeneral`, but in any tier, for a graph that runs outside of
-/// steps. Returns an executable that the caller owns, or null.
+/// Like `makeAndBindGeneral`, for a graph that runs outside of steps; also
+/// binds a program that was made before. Returns an executable that the caller
+/// owns, or null.
 LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 
 // In tier auto, the program for all sizes is compiled once the placeholders of

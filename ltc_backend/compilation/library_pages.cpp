@@ -99,7 +99,8 @@ void torch_ltc::giveBackIdleLibraries() {
   // The first steps of a loop can't donate buffers that its set-up still holds,
   // and so leave as many cached buffers as there are parameters.
   releaseCachedMemory();
-  // Returns memory that the compiler has freed between live allocations.
+  // Returns memory that the compiler has freed, even between live allocations,
+  // to the system.
   malloc_trim(0);
   count(Counter::idle_releases);
   const Clock::time_point end = Clock::now();

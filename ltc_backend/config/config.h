@@ -91,7 +91,8 @@ std::string optionsWithEffect(OptionEffect effect);
 /// A hash of `optionsWithEffect(OptionEffect::Program)`; cheap.
 uint64_t programOptionsHash();
 
-/// torch_ltc in the user's cache directory, "" without a home directory.
+/// The folder torch_ltc in the user's cache directory; "" if there is no home
+/// directory.
 std::string defaultCacheDirectory();
 
 /// Increases by one whenever an option is set: for code that caches derived

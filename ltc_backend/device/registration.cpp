@@ -12,9 +12,10 @@
 // fallback, and many of them write in place, which has no meaning below
 // functionalization: for those ops, the fallback is registered by name.
 //
-// `import torch` only registers the about 80 kernels that can create the first
-// lazy tensor. All others are registered when it is created; until then, ops
-// that have a device argument but no tensor have a temporary kernel.
+// `import torch` only registers the kernels that can create the first lazy
+// tensor, about 80. All others are registered when that tensor is created;
+// until then, ops that have a device argument but no tensor have a temporary
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,8 +26,8 @@ using std::chrono::steady_clock;
 /// How long a rank waits for a collective before it announces the collective in
 /// the job's store.
 constexpr milliseconds kAnnounceAfter{1000};
-/// How long a failed rank waits for the announcements of others: ranks notice
-/// the end of another one, or a timeout, at about the same time.
+/// How long a failed rank waits for the other ranks' announcements: ranks
+/// notice the end of another rank, or a timeout, at about the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
 /// Maximum number of collectives whose Python lines are stored.
 constexpr size_t kMaxPlaces = 4096;

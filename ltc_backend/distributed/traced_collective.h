@@ -41,7 +41,8 @@ at::Tensor traceWait(const StartedCollective &collective);
 // Functions for steps that are replayed. The caller holds the trace lock.
 
 /// Returns the end of the chain of collectives, computed or scheduled. Begins a
-/// new chain if another thread traced the last collective, or if it failed.
+/// new chain if another thread traced the last collective, or if that
+/// collective failed.
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);

@@ -7,8 +7,8 @@
 // resolved, and PyTorch's kernels that would do so (at keys Conjugate and
 // Negative) are bypassed. A view has the bits of its base.
 //
-// Such views are rare, so most of these kernels are registered when the first
-// one is created.
+// Conjugate and negative views are rare, so most of these kernels are
+// registered when the first one is created.
 //
 //===----------------------------------------------------------------------===//
 

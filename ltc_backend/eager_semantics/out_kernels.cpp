@@ -232,7 +232,7 @@ private:
   /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
   size_t numOuts;
-  bool writesList = false;          // whose tensors some ops don't resize
+  bool writesList = false;          // some ops don't resize such a list
   const OpRecord *record = nullptr; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };
@@ -269,8 +269,8 @@ public:
 
 private:
   /// Whether `out` has the sizes to which `normal`'s mean and deviation
-  /// broadcast. If not, it depends on which of the two is a tensor whether
-  /// eager resizes, broadcasts or raises.
+  /// broadcast. If not, whether eager resizes, broadcasts or raises depends on
+  /// which of the two is a tensor.
   static bool fits(const Tensor &out, c10::ArrayRef<IValue> arguments) {
     std::vector<int64_t> sizes;
     bool isSized = false;

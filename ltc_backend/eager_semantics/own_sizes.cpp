@@ -4,8 +4,8 @@
 // (torch 2.13). If the wrapper's memory was written through another view, the
 // next op replaces the value: a kernel of torch that keeps `self.sizes()` while
 // it calls an op then reads freed memory. A wrapper also stores sizes itself.
-// Views and the tensors that they view use these, because only such tensors can
-// share memory.
+// The kernels here make views and the tensors that they view return the stored
+// sizes; only such tensors can share memory.
 //
 //===----------------------------------------------------------------------===//
 

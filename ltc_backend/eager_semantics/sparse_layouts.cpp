@@ -103,7 +103,7 @@ private:
 };
 
 /// The kernel of `_sparse_csr_tensor_unsafe` and similar ops. torch's composite
-/// rejects devices that aren't in a list (2.13), and `lazy` isn't.
+/// only supports a list of devices, which lacks `lazy` (2.13).
 class MakeCompressed final : public Around {
 public:
   MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)

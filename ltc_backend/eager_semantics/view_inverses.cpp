@@ -60,7 +60,7 @@ private:
   virtual Tensor inverse(const Tensor &base, const Tensor &mutated) = 0;
 
   /// The dtype in which the inverse is computed: integers of the same bits, if
-  /// eager's kernels don't compare `type`.
+  /// eager's kernels can't compare elements of `type`.
   static at::ScalarType carrierOf(at::ScalarType type) {
     if (c10::isFloat8Type(type))
       return at::kChar;

@@ -13,7 +13,7 @@ enum class ErrorKind { Runtime, Index, Type, Value, LinAlg, NotImplemented };
 
 ErrorKind kindOf(const c10::Error &error);
 
-/// Throws the error class of torch that has this kind.
+/// Throws an error of torch's class for `kind`.
 [[noreturn]] void throwError(ErrorKind kind, const std::string &text);
 
 } // namespace torch_ltc

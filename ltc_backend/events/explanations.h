@@ -2,7 +2,7 @@
 //
 // Messages are rate-limited: the first event of an op and line is logged at
 // level info; the 10th, 100th, ... as a warning, because by then it is part of
-// a loop. Of reads, only the 10th is.
+// a loop. Of the reads at a line, only the first and the 10th are logged.
 //
 //===----------------------------------------------------------------------===//
 

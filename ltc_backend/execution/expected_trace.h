@@ -45,7 +45,7 @@ private:
 
   std::vector<const GraphNode *> ops; // of the current trace so far
   bool areReused = true;
-  TracePtr current; // repeated by the current trace so far
+  TracePtr current; // that the current trace repeats so far
   HeadStartPtr headStart;
   size_t numConfirmed = 0, numRequested = 0;
   /// The last trace, if an earlier one had the same graph.

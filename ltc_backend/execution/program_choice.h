@@ -17,7 +17,7 @@ namespace torch_ltc {
 /// The program that runs a step, and how it was found.
 struct ChosenProgram {
   ProgramPtr program;
-  /// For each parameter whether the program may overwrite its buffer.
+  /// Whether the program may overwrite the buffer of each parameter.
   std::vector<bool> donatable;
   /// Line that ended the step; 0 if the program was in memory.
   LocationId location = 0;
@@ -29,10 +29,10 @@ struct ChosenProgram {
 /// waits for a place in the queue. If `mayDonate`, the program may overwrite
 /// buffers that nothing else holds.
 ///
-/// The caller must hold the trace lock. A compilation and the wait release it,
-/// so buffers that another thread has accessed meanwhile aren't overwritten;
-/// from the last decision which buffers the program may overwrite to the
-/// return, the lock is held.
+/// The caller must hold the trace lock. A compilation and the wait release it.
+/// Afterwards, the function decides again which buffers the program may
+/// overwrite: those that another thread has accessed meanwhile aren't
+/// overwritten.
 ChosenProgram chooseProgram(const Graph &graph,
                             c10::ArrayRef<torch::lazy::Value> roots,
                             bool mayDonate);

@@ -17,8 +17,8 @@ using at::Tensor;
 
 namespace {
 
-/// A compressed tensor on device lazy. torch's constructor rejects devices that
-/// aren't in a list (2.13), and lazy isn't: so the tensor is created as a CPU
+/// A compressed tensor on device lazy. torch's constructor only supports a list
+/// of devices, which lacks lazy (2.13), so the tensor is created as a CPU
 /// tensor, and its device changed.
 class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
 public:
