@@ -2,9 +2,9 @@
 
     ./dev train            # or: python examples/train_digits.py --help
 
-The loop is an ordinary one: only the device's name is special. It ends with a report
-about the lazy device, and with a checkpoint that is loaded on the CPU and verified
-there.
+The training loop is ordinary: only the device's name is special. The program ends with a
+report about the lazy device, and with a checkpoint that is loaded and verified on the
+CPU.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parse(arguments: list[str]) -> Options:
 
 
 def split() -> tuple[Batch, Batch]:
-    """Training and test images in a fixed random order."""
+    """Returns the training data and the test data, in a fixed random order."""
     images, classes = digits()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(1))
     test, train = order[:TEST_IMAGES], order[TEST_IMAGES:]
@@ -68,7 +68,7 @@ def split() -> tuple[Batch, Batch]:
 
 
 def batches(data: Batch, size: int) -> Iterator[Batch]:
-    """One epoch in random order, without the incomplete last batch."""
+    """Yields the batches of an epoch in random order, without the incomplete last batch."""
     order = torch.randperm(len(data[0]))
     for start in range(0, len(order) - size + 1, size):
         picked = order[start : start + size]
@@ -89,7 +89,7 @@ class Training:
         )
 
     def step(self, batch: Batch) -> torch.Tensor:
-        """One update; returns the loss, which is still pending on device"lazy"."""
+        """Makes one update; returns the loss, which is still pending on device "lazy"."""
         images, classes = (tensor.to(self.device) for tensor in batch)
         self.optimizer.zero_grad()
         loss = F.cross_entropy(self.model(images), classes)
@@ -101,7 +101,7 @@ class Training:
 
     @torch.no_grad()
     def logits(self, images: torch.Tensor) -> torch.Tensor:
-        """On the CPU, in evaluation mode."""
+        """Computes the logits in evaluation mode; returns them on the CPU."""
         self.model.eval()
         result = self.model(images.to(self.device))
         if self.device == "lazy":
@@ -115,7 +115,8 @@ def accuracy(logits: torch.Tensor, classes: torch.Tensor) -> float:
 
 
 def train(options: Options, console: Console, train_data: Batch, test: Batch):
-    """Trains on device "lazy"; the training, its last accuracy, its steps."""
+    """Trains on device "lazy". Returns the training, its last test accuracy and its number
+    of steps."""
     torch.manual_seed(options.seed)
     per_epoch = len(train_data[0]) // options.batch
     total = per_epoch * options.epochs
@@ -144,7 +145,7 @@ def train(options: Options, console: Console, train_data: Batch, test: Batch):
 
 
 def median_step_times(options: Options, data: Batch) -> dict[str, float]:
-    """Seconds per step on"lazy" and on "cpu", in interleaved rounds."""
+    """Returns the median seconds per step on "lazy" and "cpu", timed in turns."""
     torch.manual_seed(options.seed)
     steps = TIMING_ROUNDS * TIMING_STEPS
     twins = {name: Training(name, DigitsNet(), steps) for name in ("lazy", "cpu")}
@@ -203,7 +204,8 @@ def main(arguments: list[str]) -> int:
         training, reached, steps = train(options, console, train_data, test)
     torch_ltc.wait_device_ops()
     counts = torch_ltc.metrics()
-    # Here, so that neither the copies nor the timing count as training.
+    # After the counters are read, so that the copies and the timing don't count as
+    # training.
     checkpoint = save_and_verify(options, training, test)
     times = median_step_times(options, train_data)
     ratio = times["cpu"] / times["lazy"]

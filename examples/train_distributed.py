@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 --max-restarts 3 \\
         examples/train_distributed.py
 
-Each epoch ends with a checkpoint. If a process dies, torchrun restarts all of them, and
-they resume from the last checkpoint: the loss at the end is the same.
+Each epoch ends with a checkpoint. If a process dies, torchrun restarts all processes, and
+they resume from the last checkpoint: the final loss is the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse() -> argparse.Namespace:
 
 
 def save(path: Path, state: dict) -> None:
-    """The file is written atomically, so it is complete whenever the process ends."""
+    """Writes the file atomically, so that it is complete whenever the process ends."""
     temporary = path.with_suffix(f".{os.getpid()}")
     with open(temporary, "wb") as file:
         torch.save(state, file)

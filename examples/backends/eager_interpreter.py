@@ -1,4 +1,5 @@
-"""Backend "eager-interpreter": the torch stage op by op with eager PyTorch. Slow, but short."""
+"""Backend "eager-interpreter": runs the torch stage op by op with eager PyTorch. It is
+slow, but short."""
 
 import re
 import struct
@@ -14,7 +15,7 @@ VALUE = re.compile(r"%[\w-]+(?:#\d+)?")
 
 
 def constant(kind, text):
-    if kind == "float" and text.startswith("0x"):  # NaN and infinities: the bits
+    if kind == "float" and text.startswith("0x"):  # the bits of NaN or an infinity
         return struct.unpack("<d", struct.pack("<Q", int(text, 16)))[0]
     return {"none": lambda _: None, "bool": "true".__eq__}.get(kind, literal_eval)(text)
 
@@ -24,7 +25,7 @@ def call(name, values, dtype):
         return values
     if name == "prim.NumToTensor.Scalar":
         return torch.tensor(values[0], dtype=DTYPES[dtype])
-    name = re.sub(r"aten\.(_unsafe_)?view", "aten.reshape", name)  # strides differ
+    name = re.sub(r"aten\.(_unsafe_)?view", "aten.reshape", name)  # for any strides
     op, overload = (name.split(".") + ["default"])[1:3]
     op = getattr(getattr(torch.ops.aten, op), overload)
     named = {a.name: v for a, v in zip(op._schema.arguments, values) if a.kwarg_only}

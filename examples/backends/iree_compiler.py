@@ -20,9 +20,10 @@ def compiler(input_type):
             extra_args=[
                 "--iree-llvmcpu-target-cpu=host",
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
-                # A dispatch has at most 32 buffers: those of temporaries are merged.
+                # Merges buffers of temporaries: a dispatch has at most 32 buffers.
                 "--iree-stream-resource-alias-mutable-bindings",
-                # 3.13 computes `matmul(linalg.fill, w) + b` incorrectly on AVX-512.
+                # Without this option, IREE 3.13 computes
+                # `matmul(linalg.fill, w) + b` incorrectly on AVX-512.
                 "--iree-opt-generalize-matmul",
             ],
         )
@@ -46,11 +47,11 @@ def compiler(input_type):
     return compile
 
 
-# Ops that 3.13 can't compile from any stage: they run eagerly.
+# Ops that IREE 3.13 can't compile from any stage: they run eagerly.
 KINDS = ("reflection", "replication")
 PADS = [f"aten.{kind}_pad{n}d_backward" for kind in KINDS for n in "123"]
-# Ops that its torch-mlir has no linalg lowering for: they run eagerly; alternatively
-# use stage linalg.
+# Ops for which IREE's torch-mlir has no linalg lowering: they run eagerly. At stage
+# linalg, IREE compiles them.
 TORCH = """avg_pool2d_backward embedding_dense_backward hardswish_backward select_backward
 slice_backward reflection_pad1d reflection_pad2d reflection_pad3d as_strided_scatter"""
 unsupported = PADS + [f"aten.{name}" for name in TORCH.split()]

@@ -10,10 +10,10 @@ import torch_ltc
 from jax.extend import backend
 from jaxlib import _jax, xla_client
 
-jax.config.update("jax_enable_x64", True)  # keeps 64-bit numbers
+jax.config.update("jax_enable_x64", True)  # keeps 64-bit dtypes
 _client = backend.get_backend("cpu")
 _device = _client.local_devices()[0]
-_VIEWS = {torch.bfloat16: (torch.int16, jax.numpy.bfloat16)}  # numpy has none
+_VIEWS = {torch.bfloat16: (torch.int16, jax.numpy.bfloat16)}  # not in numpy
 
 
 def compile(program):

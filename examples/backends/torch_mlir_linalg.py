@@ -1,9 +1,10 @@
 """Backend "torch-mlir": torch-mlir's own lowering from the torch stage to linalg, then
-torch_ltc's compiler. It shows whether a wrong number comes from our lowering.
+torch_ltc's compiler. If it computes correct values where torch_ltc doesn't, the error is
+in our lowering.
 
     pip install torch-mlir    # in another environment: it has its own LLVM
 
-TORCH_MLIR_PYTHON selects that environment's Python; the default is this one.
+TORCH_MLIR_PYTHON selects that environment's Python; the default is the current Python.
 """
 
 import os
@@ -37,8 +38,7 @@ def compile(program):
     return torch_ltc.compile_mlir(lowered.stdout)
 
 
-# Ops that torch-mlir 20261001 has no linalg lowering for (besides its own ops): they
-# run eagerly.
+# aten ops for which torch-mlir 20261001 has no linalg lowering: they run eagerly.
 unsupported = [
     "aten.avg_pool2d_backward",
     "aten.embedding_dense_backward",

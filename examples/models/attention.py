@@ -10,8 +10,9 @@ from torch.nn import functional as F
 
 
 class SelfAttention(nn.Module):
-    """`fused`: scaled_dot_product_attention; otherwise matmul, mask, softmax, dropout,
-    matmul. `causal`: a position sees only earlier ones."""
+    """Multi-head self-attention on [batch, length, width]. `fused`: by
+    scaled_dot_product_attention; otherwise by matmul, mask, softmax, dropout, matmul.
+    `causal`: no position attends to a later position."""
 
     def __init__(
         self, width: int, heads: int, dropout: float, causal: bool, fused: bool

@@ -1,4 +1,4 @@
-"""LeNet and a small residual network for square grey images."""
+"""LeNet and a small residual network for square grayscale images."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class ResidualBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A stem and one block for each factor of `widths`."""
+    """A stem, and a residual block with `channels * factor` channels for each factor of
+    `widths`."""
 
     def __init__(
         self, channels: int = 8, widths: tuple[int, ...] = (1, 2), dropout: float = 0.1

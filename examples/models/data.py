@@ -19,7 +19,8 @@ VOCABULARY = MASK + 1
 
 @functools.cache
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
-    """1797 images [n, 1, 8, 8] with values in [0, 1], and their classes."""
+    """Returns 1797 images, float32 [n, 1, 8, 8] with values in [0, 1], and their classes,
+    int64 [n]."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -30,7 +31,8 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 def digit_batch(
     step: int, size: int, side: int = 8
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Batch number `step` of a fixed order, images resized to `side`."""
+    """Returns batch number `step` of a fixed order: images [size, 1, side, side] and their
+    classes [size]."""
     images, classes = digits()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(5))
     picked = order[(torch.arange(size) + step * size) % len(order)]
@@ -42,7 +44,7 @@ def digit_batch(
 
 @functools.cache
 def text() -> torch.Tensor:
-    """The Zen of Python as character indices."""
+    """Returns the Zen of Python as character indices, int64 [n]."""
     with contextlib.redirect_stdout(io.StringIO()):
         import this
     zen = codecs.decode(this.s, "rot13").lower()
@@ -50,7 +52,7 @@ def text() -> torch.Tensor:
 
 
 def text_batch(step: int, size: int, length: int) -> torch.Tensor:
-    """`size` pieces of `length` characters, [size, length]."""
+    """Returns `size` pieces of `length` characters, int64 [size, length]."""
     source = text()
     generator = torch.Generator().manual_seed(step)
     starts = torch.randint(len(source) - length, (size,), generator=generator)
@@ -60,8 +62,9 @@ def text_batch(step: int, size: int, length: int) -> torch.Tensor:
 def masked_text_batch(
     step: int, size: int, length: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Characters with one seventh masked and a padded end, the positions of padding
-    (true = padding), and the targets: -100 except at masked positions."""
+    """Returns characters with about one seventh masked and a padded end, the positions of
+    padding (true = padding), and the targets: -100 except at masked positions. Each is
+    [size, length]."""
     characters = text_batch(step, size, length)
     generator = torch.Generator().manual_seed(step + 1)
     lengths = torch.randint(length // 2, length + 1, (size, 1), generator=generator)

@@ -1,4 +1,4 @@
-"""A multilayer perceptron for square grey images."""
+"""A multilayer perceptron for square grayscale images."""
 
 from __future__ import annotations
 

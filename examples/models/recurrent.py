@@ -7,7 +7,7 @@ from torch import nn
 
 
 class RowReader(nn.Module):
-    """`cell`: nn.LSTM or nn.GRU; two layers, dropout between them."""
+    """Two recurrent layers with dropout between them. `cell`: nn.LSTM or nn.GRU."""
 
     def __init__(
         self, cell: type[nn.RNNBase], side: int = 8, hidden: int = 24, dropout=0.1

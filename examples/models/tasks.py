@@ -25,8 +25,8 @@ Batch = tuple[torch.Tensor, ...]
 
 @dataclass(frozen=True)
 class Task:
-    """`batch(step)` returns CPU tensors; `loss(model, batch)` expects them on the
-    model's device."""
+    """A model with its data and loss. `batch(step)` returns CPU tensors; `loss(model,
+    batch)` expects them on the model's device."""
 
     name: str
     build: Callable[[], nn.Module]
@@ -34,7 +34,7 @@ class Task:
     loss: Callable[[nn.Module, Batch], torch.Tensor]
 
     def model(self, seed: int = 0) -> nn.Module:
-        """On the CPU, in training mode; the same weights for the same seed."""
+        """Returns the model on the CPU, in training mode; `seed` determines its weights."""
         state = torch.get_rng_state()
         torch.manual_seed(seed)
         try:

@@ -11,7 +11,7 @@ from models.data import PADDING, VOCABULARY
 
 
 class EncoderLayer(nn.Module):
-    """Norm after each residual sum, GELU (BERT)."""
+    """A layer like BERT's: norm after each residual sum, GELU."""
 
     def __init__(self, width: int, heads: int, dropout: float, fused: bool) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class EncoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Predicts masked characters from both sides."""
+    """Predicts masked characters from the characters on both sides."""
 
     def __init__(
         self, width=32, heads=4, layers=2, length=24, dropout=0.1, fused=False
@@ -54,7 +54,7 @@ class Encoder(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Norm before each branch, ReLU (OPT)."""
+    """A layer like OPT's: norm before each branch, ReLU."""
 
     def __init__(self, width: int, heads: int, dropout: float, fused: bool) -> None:
         super().__init__()
@@ -85,7 +85,8 @@ class Decoder(nn.Module):
             DecoderLayer(width, heads, dropout, fused) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(width)
-        # Tied to the output: keeps the logits of order one at the start.
+        # The output projection uses this weight, too: with this deviation the first
+        # logits are of order one.
         nn.init.normal_(self.characters.weight, std=width**-0.5)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

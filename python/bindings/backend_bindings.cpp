@@ -19,8 +19,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// A Python object whose last reference a thread without Python's lock may
-/// drop.
+/// A Python object whose last reference may be dropped by a thread that doesn't
+/// hold the GIL.
 using SharedObject = std::shared_ptr<py::object>;
 
 SharedObject share(py::object object) {
@@ -32,9 +32,9 @@ SharedObject share(py::object object) {
   });
 }
 
-/// Calls Python and converts its exception to a one-sentence error (written by
-/// the adapter of torch_ltc._backends.registry), unless it is an exception that
-/// programs don't catch, such as KeyboardInterrupt.
+/// Calls `function` with the GIL. Converts an exception to a std::runtime_error
+/// with its message, a sentence by the adapter of torch_ltc._backends.registry.
+/// Propagates exceptions that programs don't catch, such as KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;
   try {
@@ -57,7 +57,7 @@ at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
 
 class PythonProgram final : public Program {
 public:
-  /// `sizes`: arguments after the scalars.
+  /// `sizes`: the values of the symbols that are arguments after the scalars.
   PythonProgram(GraphSnapshotPtr graph, SharedObject function,
                 std::vector<int64_t> sizes)
       : graph(std::move(graph)), function(std::move(function)),
@@ -90,7 +90,8 @@ private:
   std::vector<int64_t> sizes;
 };
 
-/// `run`: the function of a backend for `program`.
+/// Binds `program` to the sizes of a graph. `run` is the function that the
+/// backend compiled for it.
 SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
                       SharedObject run) {
   return [program, run](const GraphSnapshotPtr &graph, const Sighting &sighting,
@@ -104,7 +105,8 @@ SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
   };
 }
 
-/// `compile` returns a symbolic program and its function, or why there is none.
+/// Calls `compile`, which returns a symbolic program and its function, or the
+/// reason why there is none.
 SizeBinder compileGeneral(const SharedObject &compile,
                           const GeneralGraphPtr &general, std::string &reason) {
   return callPython([&]() -> SizeBinder {
@@ -167,7 +169,8 @@ void *releaseGil() {
 void acquireGil(void *state) {
   PyEval_RestoreThread(static_cast<PyThreadState *>(state));
 }
-/// Python runs signal handlers on the main thread only.
+/// Runs Python's pending signal handlers and throws the exception of a handler.
+/// Does nothing outside the main thread, the only one where Python runs them.
 void raiseOfSignals() {
   if (gettid() != getpid() || !Py_IsInitialized())
     return;

@@ -83,7 +83,8 @@ void torch_ltc::bindCapture(py::module_ &module) {
             std::vector<at::Tensor> results;
             std::string failure;
             {
-              // The queue may be full, and the worker may log.
+              // Without the GIL, because a replay waits while the queue is
+              // full, and the worker may need the GIL to log.
               py::gil_scoped_release noGil;
               failure = step.replay(arguments, values, results);
             }

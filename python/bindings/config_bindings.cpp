@@ -39,8 +39,8 @@ py::list options() {
   return result;
 }
 
-/// Python's bool is an int, so this checks the type instead of trying a
-/// conversion.
+/// Converts by the type of `value` instead of trying conversions: Python's bool
+/// is an int.
 OptionValue toOptionValue(const py::object &value) {
   if (py::isinstance<py::bool_>(value))
     return value.cast<bool>();

@@ -21,7 +21,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Raises errors of the compiler as torch's RuntimeError.
+/// Returns the text of `graph` at `stage`. An error of the compiler becomes a
+/// c10::Error, which Python gets as RuntimeError.
 std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
   try {
     return stageText(graph, stage);
@@ -30,7 +31,7 @@ std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
   }
 }
 
-/// The text of a program for all sizes.
+/// Returns the text at `stage` of the program for all sizes.
 std::string generalText(GeneralGraphPtr general, const std::string &stage) {
   if (stage == "ir")
     return general->text();

@@ -52,8 +52,8 @@ std::string loadCompiler() {
   }
 }
 
-/// Python's function that runs before the first lazy tensor is created; never
-/// destroyed.
+/// The Python function that is called before the first lazy tensor is created;
+/// never destroyed.
 py::object *pythonHook = nullptr;
 
 void callPythonHook() {
@@ -70,7 +70,8 @@ void initializeAndRegisterExit() {
   // The worker may log, which takes the GIL, so it must end before Python.
   py::object atExit = py::module_::import("atexit").attr("register");
   atExit(py::cpp_function([] { shutDown(); }, NoGil()));
-  // Registered last, so that it runs first: other ranks may wait for them.
+  // Registered last, so that it runs first: other ranks may wait for this
+  // rank's collectives.
   atExit(py::cpp_function([] { finishCollectives(); }, NoGil()));
 }
 

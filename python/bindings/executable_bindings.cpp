@@ -1,7 +1,7 @@
 //===- executable_bindings.cpp - Compiled modules that run on CPU tensors -===//
 //
-// For MLIR that doesn't come from the lazy device: linalg of another compiler,
-// a saved program, torch.compile.
+// They run MLIR that doesn't come from the lazy device: linalg of another
+// compiler, a saved program, torch.compile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ public:
   explicit Executable(const LtcBytes &bytes) {
     check(ltcExecutableLoad(bytes.data, bytes.size, &handle));
   }
-  /// Takes it over.
+  /// Takes ownership of `handle`.
   explicit Executable(LtcExecutable handle) : handle(handle) {}
   ~Executable() { ltcExecutableDestroy(handle); }
   Executable(const Executable &) = delete;
@@ -124,8 +124,8 @@ py::list rows(const std::vector<LtcTensorInfo> &infos) {
   return result;
 }
 
-/// A Python float is the value of a float parameter, an int that of an int
-/// parameter.
+/// Stores each Python float in `as_float` and each int in `as_int`: the types
+/// must be those of the program's scalars.
 std::vector<LtcScalar> toScalars(const py::list &values) {
   std::vector<LtcScalar> result;
   for (py::handle value : values) {

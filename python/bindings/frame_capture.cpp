@@ -1,8 +1,9 @@
 //===- frame_capture.cpp - The user's innermost Python frame --------------===//
 //
 // A frame is the user's if its file is neither in the package torch nor in
-// torch_ltc. Code objects are classified once, and (code, instruction) pairs
-// are converted to lines once, so that a repeated capture is a few lookups.
+// torch_ltc (nor contextlib.py or frozen). Each code object is classified once,
+// and each (code, instruction) pair is converted to a line once, so that a
+// repeated capture is a few lookups.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ CodeFacts &factsOf(PyCodeObject *code) {
   return entry->second;
 }
 
-/// Needs the GIL.
+/// Returns the line of a user's instruction; 0 for a library's. The caller must
+/// hold the GIL.
 torch_ltc::LocationId locate(PyCodeObject *code, int instruction) {
   CodeFacts &facts = factsOf(code);
   if (!facts.isUsers)
@@ -125,7 +127,8 @@ Answers &answersOfThread() {
   return *table;
 }
 
-/// Takes the GIL only for instructions that it hasn't seen.
+/// Returns the location of the innermost frame that is the user's, or 0. Takes
+/// the GIL only for instructions that aren't in the thread's table.
 torch_ltc::LocationId captureFrames(PyThreadState *thread) {
   Answers &answers = answersOfThread();
   for (auto frame = torch_ltc::PythonFrame::innermost(thread); frame;
@@ -168,8 +171,8 @@ torch_ltc::LocationId captureFrames(PyThreadState *) {
 torch_ltc::LocationId capture() {
   if (!Py_IsInitialized())
     return 0;
-  // Not a Python thread: it has no frames, and taking the GIL may deadlock with
-  // a thread that waits for this one.
+  // A thread that Python doesn't know has no frames, and if it took the GIL, it
+  // could deadlock with a thread that waits for it.
   PyThreadState *thread = PyGILState_GetThisThreadState();
   if (!thread)
     return 0;

@@ -5,8 +5,8 @@
 
 #include "bindings.h"
 
-// For CPython 3.11 only: other versions have other frames, and use the public
-// API (frame_capture.cpp).
+// For CPython 3.11 only: frames of other versions have a different layout. For
+// these, frame_capture.cpp uses the public API.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define TORCH_LTC_READS_FRAMES 1
 #define Py_BUILD_CORE 1
@@ -31,7 +31,7 @@ public:
 
   explicit operator bool() const { return frame; }
   PyCodeObject *code() const { return frame->f_code; }
-  /// Like PyFrame_GetLasti.
+  /// The byte offset of the current instruction, like PyFrame_GetLasti.
   int instruction() const {
     return _PyInterpreterFrame_LASTI(frame) * int(sizeof(_Py_CODEUNIT));
   }

@@ -30,7 +30,8 @@ GeneralProgram generalize(const std::vector<TracedProgram> &programs) {
 
 using NoGil = py::call_guard<py::gil_scoped_release>;
 
-/// Why the program isn't valid at these sizes of its symbols; "" if it is.
+/// Returns why the program isn't valid at these values of its symbols; "" if it
+/// is valid.
 std::string problemAt(const SymbolicProgram &program,
                       const std::vector<int64_t> &values) {
   std::string reason;

@@ -1,8 +1,8 @@
 //===- generator_bindings.cpp - torch.Generator("lazy") -------------------===//
 //
-// Random numbers of device lazy are the CPU's, from the CPU's generators, so a
-// generator of this device is a CPU generator. torch's constructor has a fixed
-// list of devices with generators (2.13), and no hook for others.
+// Device lazy draws its random numbers from the CPU's generators, so its
+// generators are CPU generators. torch's constructor has a fixed list of
+// devices with generators (2.13), and no hook for others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,9 @@ bool isLazy(PyObject *device) {
           PyUnicode_CompareWithASCIIString(device, "lazy:0") == 0);
 }
 
-/// Python calls it, so it must not throw C++ exceptions and uses Python's C API
-/// only.
+/// The new tp_new of torch.Generator: creates a CPU generator for device lazy.
+/// Python calls it, so it must not throw C++ exceptions: it uses only Python's
+/// C API.
 PyObject *newGenerator(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *device = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0)
                      : kwargs ? PyDict_GetItemString(kwargs, "device")

@@ -28,7 +28,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Same values as in _capture/objects.py.
+/// The values are the same as in _capture/objects.py.
 enum Kind { Dict, Items, List, Cell, Attribute, Probe, Tensor, Held };
 
 struct Marks {
@@ -42,7 +42,8 @@ const Marks &marks() {
   return objects;
 }
 
-/// The same object, or an equal number or text. Runs no code of the user.
+/// Whether `a` and `b` are the same object, or equal floats (bit by bit), ints,
+/// strings or bytes. Runs no code of the user.
 bool isSame(PyObject *a, PyObject *b) {
   if (a == b)
     return true;
@@ -127,7 +128,8 @@ Py_ssize_t numHooks(const THPVariable *tensor) {
   return count;
 }
 
-/// A CPU tensor's contents are part of the step; a lazy one's are data.
+/// Returns the version of a CPU tensor, whose contents are part of the step; -1
+/// for other tensors: a lazy tensor's contents are data.
 int64_t versionOf(const at::Tensor &tensor) {
   return tensor.is_cpu() && !tensor.is_inference() ? tensor._version() : -1;
 }
@@ -137,7 +139,7 @@ const at::Tensor &gradientOf(const at::Tensor &tensor) {
   return tensor.is_leaf() ? tensor.grad() : none;
 }
 
-/// requires_grad, version, gradient, number of hooks.
+/// Returns (requires_grad, version, gradient or None, number of hooks).
 py::tuple tensorMarks(const at::Tensor &tensor) {
   py::object object = py::cast(tensor);
   py::object gradient = py::none();
@@ -208,7 +210,8 @@ bool isTransformed() {
       c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
 
-/// State, besides a function's arguments and objects, that affects its ops.
+/// Returns, as bytes for comparison, the modes of PyTorch and the options that
+/// affect which ops a function traces.
 py::bytes surroundings() {
   auto &context = at::globalContext();
   std::string text;
@@ -250,7 +253,7 @@ void torch_ltc::bindGuards(py::module_ &module) {
   module.def("tensor_marks", &tensorMarks, py::arg("tensor"));
   module.def("first_changed", &firstChanged, py::arg("nodes"));
   module.def("surroundings", &surroundings);
-  // Objects that a mode excludes from captures.
+  // Functions aren't captured under such a mode.
   module.def("is_under_a_dispatch_mode", [] {
     return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || isTransformed();
   });

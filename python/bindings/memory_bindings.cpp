@@ -22,7 +22,8 @@ using at::functionalization::FunctionalStorageImpl;
 
 namespace {
 
-/// Null for a tensor without a functional wrapper, which has no views.
+/// Returns the storage that the tensor shares with its views; null for a tensor
+/// without a functional wrapper, which has no views.
 FunctionalStorageImpl *memoryOf(const at::Tensor &tensor) {
   if (!at::functionalization::impl::isFunctionalTensor(tensor))
     return nullptr;
@@ -38,7 +39,7 @@ FunctionalStorageImpl *memoryOf(const c10::Storage &storage) {
   return memory;
 }
 
-/// The lazy tensor that covers all of the memory, with its value computed.
+/// Computes and returns the lazy tensor that covers all of `memory`.
 const at::Tensor &computedBase(FunctionalStorageImpl &memory,
                                const std::string &reader) {
   memory.apply_updates();
@@ -51,8 +52,8 @@ bool isWholeMemory(const at::Tensor &base) {
   return base.is_non_overlapping_and_dense() && base.storage_offset() == 0;
 }
 
-/// The memory that a tensor and its views share, as a CPU tensor; None if the
-/// elements of the tensor's base aren't all of its memory.
+/// Copies the memory that a tensor and its views share to a CPU tensor. Returns
+/// None if the elements of the base don't cover all of its memory.
 std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   at::AutoDispatchBelowAutograd noAutograd;
   if (!memory)
@@ -64,8 +65,9 @@ std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   return tensorDataOf(base)->data()->copyToTensor(base.strides());
 }
 
-/// The address of a storage's values. It is unique: a storage that shares its
-/// buffer with another one's equal value gets a copy first.
+/// Returns the address of a storage's values. The address is unique: if another
+/// storage with an equal value shares the buffer and has claimed its address,
+/// the values are copied first.
 uintptr_t addressOf(const c10::Storage &storage) {
   FunctionalStorageImpl *memory = memoryOf(storage);
   at::AutoDispatchBelowAutograd noAutograd;
@@ -83,9 +85,9 @@ uintptr_t addressOf(const c10::Storage &storage) {
   return reinterpret_cast<uintptr_t>(host->buffer()->data());
 }
 
-/// A CPU tensor on the memory of the tensor's value, which nothing overwrites
-/// during its lifetime; None if that memory isn't in the order of the tensor's
-/// strides.
+/// Returns a CPU tensor on the memory of the tensor's value. Nothing overwrites
+/// this memory while the CPU tensor lives. Returns None if the value isn't
+/// stored in the order of the tensor's strides.
 std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
   at::AutoDispatchBelowAutograd noAutograd;
   FunctionalStorageImpl *memory = memoryOf(tensor);
@@ -104,7 +106,8 @@ std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
                           tensor.storage_offset());
 }
 
-/// Zeros whose pages are the system's until somebody writes them.
+/// Returns zeros whose pages the system allocates only when they are written.
+/// Live zeros of the same sizes and dtype are shared.
 HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
   static std::mutex mutex;
   static auto *known =
@@ -118,9 +121,9 @@ HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
   return data;
 }
 
-/// Drops the values in the memory of `tensor`, all of which is written before
-/// it is read again. Tensors that share it get their values again when they
-/// are used; the one that `tensor` refers to is dropped at once.
+/// Releases the values of `tensor` and of its base, whose memory the caller
+/// writes completely before reading it again. Other views of the base release
+/// their values when they are next used.
 void releaseMemory(const at::Tensor &tensor) {
   at::AutoDispatchBelowAutograd noAutograd;
   FunctionalStorageImpl *memory = memoryOf(tensor);
@@ -131,7 +134,7 @@ void releaseMemory(const at::Tensor &tensor) {
   };
   memory->apply_updates();
   const at::Tensor &base = memory->base();
-  // A value that isn't packed reports strides that zeros wouldn't.
+  // Zeros are packed, so they would change the strides of any other value.
   if (!isPacked(base))
     return;
   memory->add_update(zerosLike(base), {});

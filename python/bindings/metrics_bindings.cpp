@@ -132,7 +132,7 @@ py::list steps() {
   return result;
 }
 
-/// The folder, or the one in which it will be created.
+/// Returns `folder` if it exists, and otherwise its innermost existing parent.
 std::filesystem::path existingFolder(std::filesystem::path folder) {
   std::error_code ignored;
   while (!std::filesystem::exists(folder, ignored) &&
@@ -182,10 +182,10 @@ int raiseNow(void *exception) {
   return -1;
 }
 
-/// Exceptions that the log hook propagates come from a signal handler
-/// (KeyboardInterrupt) that Python has called inside the hook. A step in C++
-/// can't be interrupted, so the exception is raised when the main thread is
-/// back in Python.
+/// Raises an exception of the log hook when the main thread is back in Python,
+/// because a step in C++ can't be interrupted. The hook propagates only
+/// exceptions of a signal handler (KeyboardInterrupt) that Python has called
+/// inside of it.
 void raiseInPython(py::error_already_set &error) {
   PyObject *value = error.value().inc_ref().ptr();
   if (gettid() != getpid() || Py_AddPendingCall(raiseNow, value) != 0) {
@@ -200,7 +200,7 @@ void setHook(const py::object &hook) {
     setLogHook({});
     return;
   }
-  // Shared, and released with the GIL held, whichever thread releases it last.
+  // Any thread may release the last reference, so the deleter takes the GIL.
   std::shared_ptr<py::object> function(new py::object(hook), [](py::object *o) {
     if (!Py_IsInitialized())
       return; // the interpreter has already destroyed it

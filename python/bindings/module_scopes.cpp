@@ -17,12 +17,12 @@ using namespace torch_ltc;
 
 namespace {
 
-/// State of one thread. Used with the GIL, and never destroyed: when a thread
-/// ends it may be too late to release a reference.
+/// State of one thread. It is used with the GIL held, and never destroyed: when
+/// a thread ends, it may be too late to release a reference.
 struct Scopes {
   size_t depth = 0;
   PyObject *root = nullptr; // weak reference to the last outermost module
-  std::unordered_map<PyObject *, std::string> paths; // its modules
+  std::unordered_map<PyObject *, std::string> paths; // of the root's modules
 };
 
 Scopes &scopesOfThread() {
@@ -32,8 +32,8 @@ Scopes &scopesOfThread() {
   return *scopes;
 }
 
-/// Python's `paths_below(root)`: a path for each module, and a name for each
-/// parameter.
+/// The Python function `paths_below(root)`: names the root's parameters and
+/// returns the path of each module.
 PyObject *pathsBelow = nullptr;
 
 void learnPaths(Scopes &scopes, py::handle root) {
@@ -56,7 +56,8 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   auto known = scopes.paths.find(module);
   if (known != scopes.paths.end())
     return known->second;
-  // Added after the first call, or called by the root without being its child.
+  // The module was added after the root's first call, or the root calls it
+  // without being its parent.
   PyObject *root = scopes.root ? PyWeakref_GetObject(scopes.root) : Py_None;
   if (root != Py_None)
     learnPaths(scopes, py::reinterpret_borrow<py::object>(root));
@@ -66,7 +67,7 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   return entry->second;
 }
 
-/// Leaves no module entered if it fails.
+/// Pushes the path of `module`; if that fails, the module isn't entered.
 PyObject *enterModule(PyObject *, PyObject *module) {
   try {
     Scopes &scopes = scopesOfThread();
@@ -81,7 +82,7 @@ PyObject *enterModule(PyObject *, PyObject *module) {
 
 PyObject *leaveModule(PyObject *, PyObject *) {
   Scopes &scopes = scopesOfThread();
-  // No module to leave: source_info was switched off inside the call.
+  // Switching source_info off inside the call has already left all modules.
   if (scopes.depth) {
     --scopes.depth;
     popModulePath();
@@ -89,8 +90,8 @@ PyObject *leaveModule(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 
-/// Leaves the modules of the calling thread. Called when source_info was
-/// switched off inside a call.
+/// Leaves all modules of the calling thread, after source_info was switched off
+/// inside a call.
 void leaveAllModules() {
   Scopes &scopes = scopesOfThread();
   for (; scopes.depth; --scopes.depth)

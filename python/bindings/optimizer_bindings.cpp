@@ -15,7 +15,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// `object[key]`, borrowed; null if there is none.
+/// Returns `object[key]`, borrowed; null if `object` isn't a dict or lacks the
+/// key.
 PyObject *find(PyObject *object, PyObject *key) {
   if (!PyDict_Check(object))
     return nullptr;
@@ -25,8 +26,8 @@ PyObject *find(PyObject *object, PyObject *key) {
   return value;
 }
 
-/// The names in groups and states, created once per process and never
-/// destroyed.
+/// The keys in parameter groups and optimizer states, created once per process
+/// and never destroyed.
 struct Names {
   PyObject *params = name("params"), *lr = name("lr"), *betas = name("betas"),
            *weightDecay = name("weight_decay"), *eps = name("eps"),
@@ -48,7 +49,8 @@ private:
   }
 };
 
-/// False for tensors and everything else that isn't a number.
+/// Reads a Python float or int. Returns false for all other objects, including
+/// tensors.
 bool readNumber(PyObject *object, double &number) {
   if (!object || !(PyFloat_Check(object) || PyLong_Check(object)))
     return false;
@@ -80,7 +82,7 @@ bool readOptions(PyObject *group, AdamOptions &options) {
          readNumber(find(group, names.eps), options.eps);
 }
 
-/// Undefined for objects that aren't tensors.
+/// Returns `object[key]`, or an undefined tensor if that isn't a tensor.
 at::Tensor tensorAt(PyObject *object, PyObject *key) {
   PyObject *value = find(object, key);
   return value && THPVariable_Check(value) ? THPVariable_Unpack(value)

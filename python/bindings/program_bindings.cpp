@@ -110,7 +110,7 @@ TracedProgram pending(const std::vector<at::Tensor> &tensors) {
           std::move(values.resultOfTensor)};
 }
 
-/// For other compilers: without library and host calls.
+/// Requests the module for other compilers, without library and host calls.
 StageRequest portableRequest(const std::string &stage,
                              std::vector<std::string> legalOps) {
   StageRequest request;

@@ -18,20 +18,21 @@ struct SymbolRange {
 /// One module for all sizes of a general graph, for other compilers.
 class SymbolicProgram {
 public:
-  /// `ranges`: of each symbol, or empty. Throws std::runtime_error, with the op
-  /// and the user's line, if a number is no known function of the sizes.
+  /// Symbols without an element in `ranges` have the default range. Throws
+  /// std::runtime_error, with the op and the user's line, if a number is no
+  /// known function of the sizes.
   SymbolicProgram(GeneralGraphPtr general, std::vector<SymbolRange> ranges,
                   const StageRequest &request);
 
   const GeneralGraphPtr &general() const { return graph; }
   const std::vector<SymbolRange> &symbols() const { return ranges; }
-  /// Text or bytecode.
+  /// The module as text or as bytecode, as requested.
   const std::string &module() const { return text; }
-  /// Symbols whose values are arguments, after all others.
+  /// Indices of the symbols whose values are the program's last arguments.
   const std::vector<size_t> &parameters() const { return symbolParameters; }
 
-  /// Whether the program is one of these numbers, at which the symbols have
-  /// these values; otherwise the reason.
+  /// Whether the program is valid for a graph with these values of the symbols
+  /// and these numbers. If not, stores the reason in `reason`.
   bool isValid(c10::ArrayRef<int64_t> values, const TraceNumbers &numbers,
                std::string &reason) const;
 
@@ -42,8 +43,8 @@ private:
   std::vector<size_t> symbolParameters;
 };
 
-/// Text of a module of a symbolic program at certain sizes. Throws
-/// std::runtime_error.
+/// Returns the text of a symbolic program's module at the given (symbol, value)
+/// pairs. Throws std::runtime_error if the module isn't valid there.
 std::string
 specializeModule(const std::string &module,
                  c10::ArrayRef<std::pair<std::string, int64_t>> sizes);

@@ -8,12 +8,12 @@
 
 namespace torch_ltc {
 
-/// `torch_ltc._C.TracedProgram`: a graph at any stage, and the values with
-/// which it was traced, if they are known.
+/// `torch_ltc._C.TracedProgram`: a graph, to be lowered to any stage, and the
+/// values with which it was traced, if they are known.
 struct TracedProgram {
   GraphSnapshotPtr graph;
-  /// The values of its inputs. Empty for the program of a backend, which
-  /// receives values when it runs.
+  /// The values of the graph's parameters. Empty for the program of a backend,
+  /// which receives the values when it runs.
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
   /// The position of each requested tensor among the outputs.
@@ -25,7 +25,7 @@ struct GeneralProgram {
   GeneralGraphPtr graph;
 };
 
-/// Name of a torch dtype: "float32".
+/// The name of a dtype in Python, such as "float32".
 const char *pythonDType(c10::ScalarType type);
 
 } // namespace torch_ltc

@@ -28,7 +28,7 @@ def initialize() -> None:
 
 def is_initialized() -> bool: ...
 def is_in_bad_fork() -> bool:
-    """Whether the process was forked from one that had run steps."""
+    """Whether the process was forked from a process that had run steps."""
 
 class BuildInfo(TypedDict):
     version: str  # of torch_ltc
@@ -42,18 +42,19 @@ class BuildInfo(TypedDict):
 
 def build_info() -> BuildInfo: ...
 def load_compiler() -> str:
-    """Loads `mlir_lowering`'s library like the first compilation; returns its path."""
+    """Loads `mlir_lowering`'s library, as the first compilation does; returns its path."""
 
 def register_new_custom_ops() -> None:
-    """Registers kernels for ops outside aten that were defined since the last call and
-    write to their arguments; tracing any op does so too."""
+    """Registers kernels at key Functionalize for ops outside aten that were defined since
+    the last call and write to their arguments. Tracing any op does this, too."""
 
 def pass_functionalization() -> None:
     """Makes ops on tensor subclasses, and on layouts that functionalization doesn't
     model, bypass functionalization."""
 
 def is_our_kernel_at_functionalize(name: str) -> bool:
-    """Whether an op ("namespace::name.overload") has one of those kernels."""
+    """Whether an op ("namespace::name.overload") has a kernel at key Functionalize that
+    `register_new_custom_ops` registered."""
 
 # -- steps -----------------------------------------------------------------
 
@@ -61,29 +62,30 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules all live tensors of the calling thread."""
 
 def run_traced_collectives(reader: str) -> None:
-    """Runs what is traced up to the last collective and waits for it."""
+    """Runs the traced ops and waits for them, if they include a collective: other ranks
+    may need it for the event that `reader` waits for."""
 
 def wait_device_ops() -> None:
-    """Waits for everything scheduled; raises the error of a failed step."""
+    """Waits for all scheduled steps; raises the error of a failed step."""
 
 def wait_for_compilations() -> None:
-    """Waits for background compilations."""
+    """Requests the compilation of all loaded programs and waits for it."""
 
 def sync_tensors(tensors: Sequence[torch.Tensor], wait: bool = True) -> None:
-    """Computes exactly these tensors by one program. Not counted as an implicit
+    """Computes exactly these tensors by one program. This isn't counted as an implicit
     sync."""
 
 class AssumedTruth:
-    """A bool that a check read before it was computed."""
+    """The result of a check that was assumed to be true before it was computed."""
 
     def value(self) -> bool | None:
-        """None while no step has computed it."""
+        """The computed result; None until a step has computed it."""
 
 def begin_assuming() -> None:
     """From now on this thread assumes that results of `torch._is_all_true` are true."""
 
 def end_assuming() -> list[AssumedTruth]:
-    """Ends it; returns the assumed results."""
+    """Ends `begin_assuming` and returns the results that were assumed since."""
 
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
     """Counts and traces a step of torch.optim.Adam or AdamW, one node for each
@@ -91,43 +93,47 @@ def adam_step(param_groups: list[dict], state: dict) -> bool | None:
     (other devices, special options). Returns None if a parameter has no state yet."""
 
 def memory_id(tensor: torch.Tensor) -> int:
-    """Equal for tensors that share memory: a tensor and its views; 0 for one
-    that has no views."""
+    """Returns an id of the memory that a tensor shares with its views; 0 for a tensor
+    without a functional wrapper, which has no views."""
 
 def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A CPU copy of the memory that a tensor and its views share; None if the elements
-    of the tensor's base aren't all of it."""
+    """Returns a CPU copy of the memory that a tensor and its views share; None if the
+    elements of the base don't cover all of the memory."""
 
 def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
-    """The same for a lazy tensor's storage; raises instead of returning None."""
+    """Returns a CPU copy of a lazy tensor's storage. Raises RuntimeError if the elements
+    of the base don't cover all of its memory."""
 
 def release_memory(tensor: torch.Tensor) -> None:
-    """Drops the values in the memory of a lazy tensor, all of which is written before
-    it is read again."""
+    """Releases the values of a lazy tensor and of its base. The caller must write all of
+    that memory before reading it again."""
 
 def storage_address(storage: torch.UntypedStorage) -> int:
-    """The address of the computed values of a lazy tensor's storage; unique for each
-    storage, 0 for one without elements. Valid until the next write or end of a step."""
+    """Returns the address of the computed values of a lazy tensor's storage: unique for
+    each storage; 0 if the storage is empty. It is valid until the next write or end of a
+    step."""
 
 def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A CPU tensor on the memory of a lazy tensor's current value, which no step
-    overwrites during its lifetime; it must not be written. None if the memory isn't in
-    the order of the tensor's strides."""
+    """Returns a read-only CPU tensor on the memory of a lazy tensor's current value. No
+    step overwrites this memory while the CPU tensor lives. Returns None if the value
+    isn't stored in the order of the tensor's strides."""
 
 def mark_read_only(capsule: object) -> None:
     """Sets the read-only flag of an unused DLPack capsule of version 1."""
 
 def prepare_autocast() -> None:
-    """Registers the autocast kernels of lazy tensors, unless they are registered."""
+    """Registers the autocast kernels of lazy tensors; does nothing after the first call."""
 
 def lock_keys() -> int:
-    """The key of all lazy tensors that ops fall through, as a DispatchKeySet's raw_repr."""
+    """Returns the raw_repr of the DispatchKeySet with the dispatch key that serializes ops
+    on lazy tensors as soon as a second thread traces (locked_ops.cpp)."""
 
 def clear_autocast_cache() -> None:
     """Clears the cache of parameter casts of `torch.autocast("lazy")`."""
 
 def pending_ops() -> int:
-    """Traced and not yet scheduled ops of the calling thread's live tensors."""
+    """Returns the number of traced, not yet scheduled ops of the calling thread's live
+    tensors."""
 
 def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
     """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
@@ -137,13 +143,14 @@ def check_unchecked_operands(name: str, *args: Any, **kwargs: Any) -> None:
     """Raises an error if the op's CPU kernel would read outside of these operands."""
 
 def remember_formulas(ops: list[str]) -> None:
-    """Runs the formulas in Python of these ops once for each kind of operands."""
+    """Makes the Python formulas of these ops ("aten::trace") run only once for each kind
+    of arguments: later calls repeat the calls that the formula traced."""
 
 # -- captured steps ----------------------------------------------------------
 
 class Recording:
     """Records what this thread's step reads, draws and computes, from construction to
-    `close()`. `arguments`: the call's tensors, lazy or on the CPU."""
+    `close()`. `arguments`: the tensors of the captured call, lazy or on the CPU."""
 
     def __init__(self, arguments: Sequence[torch.Tensor]) -> None: ...
     def close(self) -> None: ...
@@ -152,32 +159,35 @@ class Recording:
         """Number of executions; a step that can be captured has one."""
     @property
     def program(self) -> str:
-        """Hash of the last one's program."""
+        """Hash of the last execution's program."""
     @property
     def draws(self) -> int:
         """Number of random draws."""
     def drawn(self) -> list[tuple[int, str]]:
-        """`data_key` and distribution ("bernoulli(0.5)") of random numbers that are
-        still referenced."""
+        """Returns `data_key` and distribution ("bernoulli(0.5)") of each draw whose
+        random numbers are still referenced."""
     @property
     def reads_cpu_values(self) -> bool:
-        """Whether it read a number from a CPU tensor that is an argument, was derived
-        from one, or was drawn."""
+        """Whether the step read a number from a CPU tensor that is an argument, is
+        derived from an argument, or was drawn."""
     @property
     def scalars(self) -> list[float]:
-        """Its dynamic scalars."""
+        """The values of the program's dynamic scalars."""
 
 def capture_marks() -> tuple[object, object]:
-    """Placeholders in a node's values: not compared, and missing."""
+    """Returns two placeholders for a node's values: one for a value that isn't compared,
+    one for a value that is missing."""
 
 def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """requires_grad, version if it is on the CPU, gradient, number of hooks."""
+    """Returns (requires_grad, version, gradient or None, number of hooks); the version is
+    -1 unless the tensor is on the CPU."""
 
 def first_changed(nodes: tuple[Any, ...]) -> int:
-    """The index of the first node (_capture/objects.py) that has changed, or -1."""
+    """Returns the index of the first node (_capture/objects.py) that has changed, or -1."""
 
 def surroundings() -> bytes:
-    """Modes of PyTorch and options that affect ops."""
+    """Returns, as bytes for comparison, the modes of PyTorch and the options that affect
+    which ops a function traces."""
 
 def is_under_a_dispatch_mode() -> bool:
     """Whether a TorchDispatchMode or a transform of torch.func is active."""
@@ -198,13 +208,15 @@ class CapturedStep:
         step_counts: Sequence[torch.Tensor],
     ) -> None: ...
     def bind_scalar(self, scalar: int, expression: int) -> None:
-        """Scalar `scalar` is value `expression` of each replay."""
+        """Makes each replay set the dynamic scalar with index `scalar` to the element
+        with index `expression` of its `values`."""
     @property
     def program(self) -> str: ...
     def replay(
         self, arguments: Sequence[torch.Tensor], values: Sequence[float]
     ) -> tuple[str, list[torch.Tensor]]:
-        """The reason why it can't be replayed ("" if it was), and the results."""
+        """Replays the step. Returns "" and the results, or the reason why the step can't be
+        replayed."""
 
 # -- configuration: the one table ------------------------------------------
 
@@ -216,7 +228,7 @@ class Option(TypedDict):
     source: str  # "default" | "environment" | "program"
     help: str  # one sentence
     environment: str  # "TORCH_LTC_AUTO_STEP"
-    choices: list[str]  # allowed values of a "str", [] if any
+    choices: list[str]  # allowed values of a "str"; [] if all are allowed
     effect: str
 
 def config_options() -> list[Option]:
@@ -226,9 +238,9 @@ def config_options() -> list[Option]:
     defer_checks bool True        checks of torch.distributions are traced
     async_execution bool True     steps run on the worker thread
     donation bool True            buffers of dead parameters are reused
-    max_trace_ops int             the graph is cut, with a message, beyond it
-    varying_numbers str auto      numbers that differ become parameters: auto | off
-    varying_sizes str off         one program for sizes that differ: auto | off
+    max_trace_ops int             a larger graph is cut, with a message
+    varying_numbers str auto      numbers that vary are dynamic scalars: auto | off
+    varying_sizes str auto        one program for sizes that vary: auto | off
     check_collectives bool False  ranks compare each collective before it begins
     source_info bool False        user file, line and module path on every op
     verify bool False             MLIR's verifier between passes
@@ -240,10 +252,10 @@ def config_options() -> list[Option]:
     cpu str ""                    target CPU, "" for this machine's (TORCH_LTC_CPU)
     dump str ""                   folder for dumps (TORCH_LTC_DUMP)
     dump_locations bool True      loc(...) in dumped text, with source_info
-    keep_programs int 16          last compiled programs whose stages can be
-                                  asked for by `program_text`
+    keep_programs int 16          number of the last programs that `program_text`
+                                  accepts
     compile_failure str interpret  interpret | raise
-    force_compile_failure str ""  ops whose programs are refused, as force_fallback
+    force_compile_failure str ""  programs with these ops fail to compile
     detect_nan bool False         raise at the first NaN or Inf
     step_log_file str ""          a JSON line for each execution
     profile_commands bool False   time each command of each run
@@ -254,14 +266,14 @@ def config_options() -> list[Option]:
 
 def config_get(name: str) -> OptionValue: ...
 def config_set(name: str, value: OptionValue) -> None:
-    """A str value is parsed as from the environment. ValueError: unknown
-    name (with the nearest one), wrong type or value."""
+    """Sets an option. A str value is parsed like an environment variable. Raises
+    ValueError for an unknown name (naming the nearest), a wrong type or a wrong value."""
 
 # -- metrics ---------------------------------------------------------------
 
 def counters() -> dict[str, int]:
-    """Counts since the start or `reset_metrics`, for each counter of
-    ltc_backend/events/metrics.def."""
+    """Returns the value of each counter of ltc_backend/events/metrics.def since the start
+    or the last `reset_metrics`."""
 
 class Timer(TypedDict):
     count: int
@@ -271,10 +283,10 @@ class Timer(TypedDict):
     p90: float
 
 def timers() -> dict[str, Timer]:
-    """For each timer of metrics.def."""
+    """Returns a row for each timer of metrics.def."""
 
 def reset_metrics() -> None:
-    """Counters, timers, logs; not the caches."""
+    """Clears counters, timers and logs, but no caches."""
 
 class CallLogEntry(TypedDict):
     op: str  # "aten::sort"
@@ -282,17 +294,17 @@ class CallLogEntry(TypedDict):
     calls: int
     seconds: float
     bytes: int  # moved to and from the fallback
-    syncs: int  # executions that the calls had to wait for
+    syncs: int  # executions that the calls waited for
     reason: str  # "not in the op table", "forced", ...
 
 def fallback_log() -> list[CallLogEntry]: ...
 
 class SyncEntry(TypedDict):
-    op: str  # what asked for the value: "aten::_local_scalar_dense"
+    op: str  # the op that read the value: "aten::_local_scalar_dense"
     location: str
     calls: int
     seconds: float
-    ops: int  # traced ops that were cut off, over all calls
+    ops: int  # traced ops that were pending, summed over all calls
 
 def sync_log() -> list[SyncEntry]: ...
 
@@ -304,7 +316,7 @@ class CompileEntry(TypedDict):
     # why it can't be compiled
     location: str  # of the call that ended the step
     seconds: float  # total, without the run
-    expected_seconds: float  # of a compilation, before it began
+    expected_seconds: float  # estimate for a compilation before it began
     stage_seconds: dict[str, float]  # by stage: torch linalg kernels llvm
     ops: int
     kernels: int
@@ -314,14 +326,14 @@ class CompileEntry(TypedDict):
     outputs: int
     arena_bytes: int
     dump_directory: str  # "" if not dumped
-    undonated: list[tuple[str, str]]  # parameter not overwritten, why
-    varying: list[str]  # numbers that became parameters for it
+    undonated: list[tuple[str, str]]  # parameter that isn't donated, and why
+    varying: list[str]  # varying numbers, dynamic scalars of this program
     sizes: list[
         str
     ]  # that vary between programs of the same ops (option varying_sizes)
 
 def compile_log() -> list[CompileEntry]:
-    """Oldest first; the last 1024."""
+    """Returns the last 1024 rows, oldest first."""
 
 class StepEntry(TypedDict):
     step: int
@@ -332,25 +344,25 @@ class StepEntry(TypedDict):
     schedule_seconds: float
     execute_seconds: float  # -1 while it runs
     donated: int
-    time: float  # since 1970, when it was scheduled
-    live_tensors: int  # of the process, then
+    time: float  # when it was scheduled, in seconds since 1970
+    live_tensors: int  # of the process at that time
     allocated_bytes: int
 
 def step_log() -> list[StepEntry]:
-    """Oldest first; the last 1024 executions."""
+    """Returns the rows of the last 1024 executions, oldest first."""
 
 # -- what a program looks like ---------------------------------------------
 
-#: Name, file in a dump folder, and what it is, of each stage.
+#: Name, file in a dump folder, and description of each stage.
 STAGES: tuple[tuple[str, str, str], ...]
 
 def tensor_text(tensors: Sequence[torch.Tensor], stage: str) -> str:
-    """The pending graph of the tensors at a stage, without running it. A tensor
-    with no pending graph is a parameter that is returned."""
+    """Returns the text of the tensors' pending graph at a stage, without running it. A
+    tensor that isn't pending is a forwarded output."""
 
 def program_text(program: str, stage: str) -> str:
-    """The same for a program of `compile_log` (one of the last
-    `keep_programs`, also if it came from the disk)."""
+    """Returns the text at a stage of a program of `compile_log`: one of the last
+    `keep_programs`, including programs that came from the disk, or a general graph."""
 
 class TensorRow(TypedDict):
     role: str  # "input" | "output"
@@ -373,34 +385,35 @@ class CommandRow(TypedDict):
 
 def program_commands(program: str) -> list[CommandRow]: ...
 def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
-    """Name of a parameter in dumps and messages; survives in-place updates."""
+    """Sets the tensor's name in dumps and messages; in-place updates preserve it."""
 
 def tensor_name(tensor: torch.Tensor) -> str: ...
 def mark_size(
     tensor: torch.Tensor, dim: int, is_dynamic: bool, least: int, most: int
 ) -> bool:
-    """Whether it could be marked: the value is computed by a scheduled step."""
+    """Marks a dimension of the tensor's value as dynamic (with sizes from `least` to
+    `most`) or static. Returns False if no scheduled step computes the value."""
 
 def tensor_origin(tensor: torch.Tensor) -> str:
-    """Line that created the value ("train.py:12"); "" without `source_info`, or if it
-    is pending."""
+    """Returns the line that created the value ("train.py:12"); "" if the value is pending
+    or was created without `source_info`."""
 
 def current_line() -> str:
-    """The user's innermost line: "train.py:12"."""
+    """Returns the line of the innermost frame that is the user's: "train.py:12"."""
 
 def enter_module(module: torch.nn.Module, /) -> None:
-    """Ops traced by this thread get the module's path ("encoder.layer.0") until
-    `leave_module`; around each call while `source_info` is on."""
+    """Gives ops that this thread traces the module's path ("encoder.layer.0") until
+    `leave_module`. Called around each module's call while `source_info` is on."""
 
 def leave_module() -> None: ...
 def leave_all_modules() -> None:
-    """For the calling thread."""
+    """Leaves all modules that the calling thread has entered."""
 
 def set_paths_below(
     function: Callable[[torch.nn.Module], dict[torch.nn.Module, str]],
 ) -> None:
-    """Sets the function that returns the modules of an outermost one and their paths,
-    for `enter_module`."""
+    """Sets the function by which `enter_module` gets the paths of the modules below an
+    outermost module."""
 
 # -- programs for other compilers ------------------------------------------
 
@@ -409,55 +422,58 @@ class ProgramTensorRow(TypedDict):
     sizes: list[int]
     name: str  # "" if unknown
     donatable: bool  # inputs only
-    data: int  # inputs only: `data_key` of what it was traced with, 0 if unknown
-    parameter: int  # outputs only: the input that it is, -1 if it is computed
+    data: int  # inputs only: `data_key` of the traced value, 0 if unknown
+    parameter: int  # outputs only: the forwarded input, -1 if it is computed
 
 class TracedProgram:
     """A graph, and the values with which it was traced, if they are known."""
 
     name: str  # hash, hexadecimal
     entry: str  # name of the function in each stage
-    output_of_tensor: list[int]  # of `pending_program`: place among the outputs
+    output_of_tensor: list[int]  # index of the output for each requested tensor
     def inputs(self) -> list[ProgramTensorRow]: ...
     def outputs(self) -> list[ProgramTensorRow]: ...
     def scalars(self) -> list[tuple[str, float | None]]:
-        """ "int" or "float", and the value that it was traced with."""
+        """Returns for each dynamic scalar "int" or "float", and its value in the trace or
+        None."""
     def input_tensor(self, index: int) -> torch.Tensor:
-        """CPU copy of the input's value in the trace."""
+        """Returns a CPU copy of the input's value in the trace."""
     def text(self, stage: str, legal_ops: Sequence[str], locations: bool) -> str:
-        """MLIR at "torch-raw", "torch" or "linalg" (without library calls)."""
+        """Returns the MLIR text at a stage such as "torch", without library calls."""
     def bytecode(self, stage: str, legal_ops: Sequence[str]) -> bytes: ...
     def ir(self) -> str: ...
     def dot(self) -> str: ...
     def dump(self) -> None:
-        """Writes it to the folder of option `dump`, once."""
+        """Writes the program to the folder of option `dump`, once."""
 
 def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
-    """The program that `sync_tensors` would run."""
+    """Returns the program that `sync_tensors` would run."""
 
 def kept_program(name: str) -> TracedProgram:
-    """One of the last `keep_programs`, without values."""
+    """Returns one of the last `keep_programs` programs, without values."""
 
 class GeneralGraph:
-    """Programs that only differ in sizes, as one with symbols. Raises RuntimeError if
-    there is no common one."""
+    """The general graph of programs that only differ in sizes. Raises RuntimeError if
+    there is none."""
 
     name: str  # hash, hexadecimal
     def __init__(self, programs: Sequence[TracedProgram]) -> None: ...
     def parameter_sizes(self) -> list[tuple[int, int, str]]:
-        """Input, dim and expression ("s0", "2*s0 + 1") of each size that varies."""
+        """Returns input, dim and expression ("s0", "2*s0 + 1") of each varying size."""
     def symbols(self) -> list[str]: ...
     def text(self) -> str: ...
     def bind(self, program: TracedProgram) -> tuple[list[int] | None, str]:
-        """The symbols' values at which it is `program`, or the reason why it never is."""
+        """Returns the symbols' values at which the graph equals `program`, or None and the
+        reason why there are none."""
     def instantiate(self, values: Sequence[int], name: str) -> TracedProgram: ...
     def stand_ins(self) -> list[list[int]]:
-        """Values at which a compiler may look at it."""
+        """Returns stand-ins: samples of the symbols' values at which the graph can be
+        compiled."""
     def refine(self, program: TracedProgram) -> GeneralGraph: ...
 
 class SymbolicProgram:
     """A general graph as one module for all sizes. Raises RuntimeError, with the op and
-    its line, if a number is no known function of the sizes."""
+    the user's line, if a number is no known function of the sizes."""
 
     def __init__(
         self,
@@ -467,22 +483,24 @@ class SymbolicProgram:
         legal_ops: Sequence[str],
         bytecode: bool,
     ) -> None:
-        """`ranges`: name, least and largest value of each symbol; default: s0, ..."""
+        """`ranges`: name, least and largest value of the first symbols; the others are
+        named "s0", "s1", ... and have at least size 2."""
     def symbols(self) -> list[tuple[str, int, int]]: ...
     def module(self) -> bytes: ...
     def parameters(self) -> list[int]:
-        """Symbols whose values are arguments, after all others."""
+        """Returns the indices of the symbols whose values are the last arguments."""
     def problem_at(self, values: Sequence[int]) -> str:
-        """Why it isn't valid at these values of the symbols; "" if it is."""
+        """Returns why the program isn't valid at these values of the symbols, or ""."""
 
 def specialize_module(module: str, sizes: Sequence[tuple[str, int]]) -> str:
-    """The text of a symbolic program at certain values of its symbols."""
+    """Returns the text of a symbolic program at the given values of its symbols."""
 
 def skeleton(program: TracedProgram) -> str:
-    """Equal for programs that only differ in sizes and integers that may follow them."""
+    """Returns the hash of the program's skeleton, which is equal for programs that only
+    differ in sizes and in integers that may follow from sizes."""
 
 def data_key(tensor: torch.Tensor) -> int:
-    """Identity of a lazy tensor's value in memory; 0 if it is pending."""
+    """Returns an id of a lazy tensor's value in memory; 0 if the value is pending."""
 
 # -- backends in Python ----------------------------------------------------
 
@@ -504,19 +522,19 @@ def register_backend(
     ]
     | None = None,
 ) -> None:
-    """Registers a value of option `backend`. The function that `compile` returns gets
-    inputs, scalars and the memory of the outputs; so does that of `compile_general`,
-    for any sizes, unless it returns why there is none. The message of an exception is
-    shown to the user."""
+    """Registers a value of option `backend`. `compile` returns a function that is called
+    with inputs, scalars and the memory of the outputs. `compile_general` returns a program
+    for all sizes and such a function, or the reason why there is none. The message of an
+    exception is shown to the user."""
 
 def remove_backend(name: str) -> None: ...
 def set_first_tensor_hook(hook: Callable[[], None]) -> None:
-    """`hook` runs before the first lazy tensor is created. It must be idempotent: each
-    thread that creates a tensor meanwhile calls it."""
+    """Sets the function that is called before the first lazy tensor is created. It must be
+    idempotent, because each thread that creates a tensor meanwhile calls it."""
 
 def set_backend_finder(finder: Callable[[str], None]) -> None:
-    """Sets the function that is called with an unregistered name, and registers it or
-    raises."""
+    """Sets the function that is called with the name of an unregistered backend. It must
+    register that backend or raise an error."""
 
 class Executable:
     """A compiled module that runs on contiguous CPU tensors."""
@@ -532,11 +550,12 @@ class Executable:
     ) -> None: ...
 
 def compile_module(module: bytes) -> Executable:
-    """MLIR text or bytecode with one function, torch dialect or linalg."""
+    """Compiles MLIR text or bytecode with one function, in the torch dialect, in TOSA or
+    at the linalg stage."""
 
 def bind_executable(program: TracedProgram) -> Executable | None:
-    """The program for all sizes of earlier ones that differ from it only in sizes,
-    bound to its sizes; None if there is none."""
+    """Returns the general executable of this program and of earlier programs that differ
+    from it only in sizes, bound to this program's sizes. Returns None if there is none."""
 
 # -- caches, memory --------------------------------------------------------
 
@@ -544,7 +563,7 @@ class CacheInfo(TypedDict):
     directory: str  # "" when the disk isn't used
     writable: bool
     problem: str  # why it isn't writable, "" otherwise
-    bytes: int  # 0 until the first program opens the cache, like all counts here
+    bytes: int  # like all counts here, 0 until the first program opens the cache
     max_bytes: int
     memory_hits: int
     disk_hits: int
@@ -554,29 +573,31 @@ class CacheInfo(TypedDict):
     rejected: int
 
 def cache_info(open: bool = False) -> CacheInfo:
-    """`open`: opens the cache, which loads the runtime, if no program has yet."""
+    """Describes the disk cache. With `open`, opens the cache first, which loads the
+    runtime."""
 
 def clear_program_memory() -> None:
-    """Clears the in-memory program cache (not the disk cache)."""
+    """Clears the in-memory program cache and returns cached memory to the system. The
+    disk cache remains."""
 
 def memory_stats() -> dict[str, int]:
-    """allocated_bytes, peak_allocated_bytes (tensors' host buffers), arena_bytes
-    (shared by all programs), kept_weight_bytes (packed copies), live_tensors,
-    pending_ops."""
+    """Returns allocated_bytes, peak_allocated_bytes (the host buffers of tensors),
+    cached_bytes, arena_bytes (shared by all programs), kept_weight_bytes (packed copies of
+    weights), live_tensors, and pending_ops of the calling thread."""
 
 def reset_peak_memory_stats() -> None: ...
 
 # -- messages --------------------------------------------------------------
 
 def set_log_hook(hook: Callable[[int, str], None] | None) -> None:
-    """`hook(level, sentence)` with the levels of Python's logging; may be called from
-    any thread, with the GIL held. Messages before the first hook are stored and passed
-    to it. None: messages from WARNING on go to stderr."""
+    """Sets the function that gets each log message, with a level of Python's logging. Any
+    thread may call it, with the GIL held. Messages before the first hook are stored and
+    passed to it. Without a hook (None), messages from WARNING on go to stderr."""
 
 # -- guards ------------------------------------------------------------------
 
 def enter_guard(kind: str) -> None:
-    """Makes "sync", "fallback" or "recompile" raise from now on, for the whole
-    process."""
+    """Makes events of `kind` ("sync", "fallback" or "recompile") raise an error from now
+    on, in the whole process."""
 
 def leave_guard(kind: str) -> None: ...

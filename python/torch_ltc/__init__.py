@@ -1,7 +1,7 @@
 """Device "lazy" for PyTorch: whole training steps compiled through MLIR.
 
-After installation `device="lazy"` works without importing this package. It contains
-everything besides tensors: ends of steps, configuration, metrics, dumps.
+After installation `device="lazy"` works without importing this package. The package
+provides what isn't a tensor op: ends of steps, configuration, metrics, dumps.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Before any module of ours: at its end torch calls back into this package (_autoload),
-# which must not be half imported then.
+# Imported before any module of ours: at its end, `import torch` calls back into this
+# package (_autoload), which must not be partially imported then.
 import torch  # noqa: F401
 
 from torch_ltc._backend import BackendUnavailable, unavailable_reason

@@ -1,7 +1,7 @@
 """`python -m torch_ltc`: prints versions, the device and the cache in a few lines.
 
-`--json` prints the same as one object; `--help` lists the package's other commands and
-every environment variable that it reads.
+`--json` prints the same as one JSON object; `--help` lists the package's other commands
+and every environment variable that the package reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _COMMANDS = {
 
 
 def summary() -> dict[str, Any]:
-    """Versions, device and cache; sizes are in bytes.
+    """Returns versions, device and cache; sizes are in bytes.
 
     If the backend can't be loaded, `devices` is empty and `problem` has the reason.
     """

@@ -1,7 +1,7 @@
 """Target of the `torch.backends` entry point.
 
-A separate module, because `import torch_ltc` imports torch, which calls the entry point
-while `torch_ltc/__init__.py` is still being executed.
+This is a separate module because `import torch_ltc` imports torch, which calls the entry
+point while `torch_ltc/__init__.py` is still being executed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import logging
 
 
 def register() -> None:
-    """Registers device "lazy". Called at the end of `import torch`; torch turns any
-    exception here into a failed import, so none may escape."""
+    """Registers device "lazy". PyTorch calls this function at the end of `import torch`,
+    which would fail with any exception, so none may escape."""
     try:
         from torch_ltc import _backend
 

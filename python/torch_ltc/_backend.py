@@ -1,4 +1,4 @@
-"""Loads the compiled part and registers it with PyTorch, or reports why it can't.
+"""Loads the bindings and registers device "lazy" with PyTorch, or reports why it can't.
 
 Nothing here raises during `import torch`: a problem is stored as one sentence
 (`unavailable_reason`) and raised when this package first needs device "lazy".
@@ -27,7 +27,7 @@ class BackendUnavailable(RuntimeError):
 
 
 def torch_version_problem(installed: str) -> str:
-    """One sentence if `installed` isn't the torch version of this build, or""."""
+    """Returns a sentence if `installed` isn't the torch version of this build, else ""."""
     if installed.split("+")[0] == REQUIRED_TORCH:
         return ""
     return (
@@ -39,7 +39,7 @@ def torch_version_problem(installed: str) -> str:
 
 
 def _load() -> str:
-    """Imports and initializes the bindings; returns the problem's sentence or""."""
+    """Imports and initializes the bindings; returns a sentence with the problem, or ""."""
     global _bindings
     import torch
 
@@ -70,7 +70,7 @@ def _load() -> str:
 
 
 def _connect() -> None:
-    """Python-side registrations, after the C++ ones."""
+    """Makes the registrations in Python, which follow those in C++."""
     from torch_ltc import _torch_patches, device_module
     from torch_ltc._torch_patches import naming
 
@@ -84,11 +84,11 @@ def _connect() -> None:
 
 
 def _before_first_tensor() -> None:
-    """Installs what only lazy tensors need. Called by each thread whose first lazy tensor
-    may be the process's first; returns when everything is installed."""
+    """Installs what only lazy tensors need; returns when everything is installed. Each
+    thread whose first lazy tensor may be the process's first calls it."""
     global _is_ready_for_tensors
-    # A thread that waits for the lock releases the GIL, which its owner needs. Not the
-    # lock of `load`, whose owner may be importing this package.
+    # A thread that waits for the lock releases the GIL, which the lock's owner needs. The
+    # lock of `load` could deadlock: its owner may be importing this package.
     with _first_tensor_lock:
         if _is_ready_for_tensors:
             return
@@ -114,7 +114,7 @@ def _write_dump_pages() -> None:
 
     folder = bindings().config_get("dump")
     if folder:
-        with contextlib.suppress(ValueError):  # nothing ran, or already reported
+        with contextlib.suppress(ValueError):  # nothing was dumped, or already reported
             write_pages(Path(folder))
 
 
@@ -123,7 +123,7 @@ def load() -> bool:
     global _reason
     with _lock:
         if _reason is None:
-            _reason = ""  # reentrancy: imported modules may call this again
+            _reason = ""  # modules that are imported below may call `load` again
             try:
                 _reason = _load()
                 if not _reason:
@@ -134,13 +134,14 @@ def load() -> bool:
 
 
 def unavailable_reason() -> str:
-    """Why device "lazy" can't be used, or "" if it can."""
+    """Returns the reason why device "lazy" can't be used, or "" if it can."""
     load()
     return _reason or ""
 
 
 def bindings() -> Any:
-    """`torch_ltc._C`, initialized. Raises BackendUnavailable."""
+    """Returns the initialized module `torch_ltc._C`. Raises BackendUnavailable if device
+    "lazy" can't be used."""
     if _bindings is not None:
         return _bindings
     if not load():

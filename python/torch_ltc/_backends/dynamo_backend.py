@@ -1,9 +1,10 @@
 """`torch.compile(model, backend="torch_ltc")`: the same compiler without the lazy
 device, for forward and backward.
 
-TorchDynamo captures, and AOTAutograd splits forward and backward; each graph is traced
-once on device lazy (once for each set of sizes, if they vary), compiled (at most twice,
-if only sizes vary), and then runs on the CPU tensors. An op that can't be compiled runs eagerly between programs.
+TorchDynamo captures the function, and AOTAutograd splits it into forward and backward.
+Each graph is traced once on device lazy (once for each set of sizes, if they vary),
+compiled (at most twice, if only sizes vary), and then run on the CPU tensors. An op that
+can't be compiled runs eagerly between programs.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from torch_ltc.debug import no_fallback, no_sync
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
 
-# Random ops whose numbers depend on sizes only: torch itself draws them on the CPU at
-# each call, as in eager, and they enter the program as data.
+# Random ops whose distribution depends only on sizes and numbers: torch itself draws
+# their results on the CPU at each call, as in eager, and passes them to the program.
 _DRAWN = {
     "aten.bernoulli.p",
     "aten.rand_like.default",
@@ -40,11 +41,11 @@ _DRAWN = {
 
 
 class _NotCompiled(Exception):
-    """An op that runs eagerly between programs, and the reason."""
+    """Raised for an op that must run eagerly between programs, with the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason  # the interpreter adds to the message
+        self.reason = reason  # because fx.Interpreter extends the message
 
 
 class _Tracer(fx.Interpreter):
@@ -52,9 +53,9 @@ class _Tracer(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
-        #: Ops to draw at each call, with the lazy stand-in of their results.
+        #: Functions that draw at each call, with the lazy stand-ins of their results.
         self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
-        #: The node that is being run; errors refer to it.
+        #: The node that is being run, for error messages.
         self.node: fx.Node | None = None
 
     def run_node(self, n: fx.Node) -> Any:
@@ -107,7 +108,7 @@ class _Tracer(fx.Interpreter):
         return self._data(lambda: target(*cpu_args, **cpu_kwargs))
 
     def _data(self, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
-        state = torch.get_rng_state()  # random draws during tracing don't matter
+        state = torch.get_rng_state()  # draws during tracing must not advance it
         stand_in = draw().contiguous().to("lazy")
         torch.set_rng_state(state)
         self.drawn.append((draw, stand_in))
@@ -122,7 +123,8 @@ class _Tracer(fx.Interpreter):
 
 
 def _compile_graph(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
-    """A function of the graph's inputs that returns the list of its outputs."""
+    """Returns a function of the graph's inputs that returns the list of its outputs.
+    Raises NotImplementedError if an input isn't on the CPU."""
     for value in example_inputs:
         if isinstance(value, torch.Tensor) and value.device.type != "cpu":
             raise NotImplementedError(
@@ -147,8 +149,8 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _BySizes:
-    """A graph that TorchDynamo captured for any sizes (usually of batches): the second
-    set of sizes compiles the program for all sizes, which later ones are bound to."""
+    """A graph that TorchDynamo captured for varying sizes, usually of batches. The second
+    set of sizes compiles the general executable, which is bound to all later sizes."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self._module = module
@@ -168,7 +170,8 @@ class _BySizes:
 
 
 def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
-    """The graph without the node's op, which the compiler doesn't support."""
+    """Returns a function that runs the node's op eagerly, because the compiler doesn't
+    support it, and compiles the rest of the graph. Logs a warning."""
     ops = [n for n in module.graph.nodes if n.op == "call_function"]
     calls = sum(n.target is node.target for n in ops)
     logger.warning(
@@ -186,7 +189,8 @@ def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
 def _compile_sizes(
     module: fx.GraphModule, example_inputs: list[Any], varies: bool = False
 ) -> Callable:
-    """`varies`: other sizes may follow, with which it can share a program."""
+    """Compiles the graph for the sizes of these inputs. `varies`: other sizes may follow,
+    so a program for all sizes is used if there is one."""
     mark_step()
     with (
         torch._guards.tracing(None),
@@ -240,8 +244,9 @@ def _answer(
     is_tensor: list[bool],
     strides: list[tuple[int, ...]],
 ) -> list[Any]:
-    """The graph's outputs. `plan`: for each output that is a tensor its index in the
-    program's results `made`, for any other the value itself; `strides`: eager's."""
+    """Returns the graph's outputs. `plan`: for each output that is a tensor, its index in
+    the program's results `made`; for any other output, its value. `strides`: the strides
+    that eager gives each output."""
     used: set[int] = set()
     answer = []
     for item, tensor, stride in zip(plan, is_tensor, strides):
@@ -257,7 +262,8 @@ def _answer(
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """The result with eager's strides; elements that eager repeats are stored once."""
+    """Returns `result` with eager's strides; elements that these repeat (stride 0) are
+    stored once."""
     once = result
     for dim, step in enumerate(stride):
         if step == 0 and result.size(dim) > 1:
@@ -274,8 +280,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
-    """The source of the value of each input of the program: the number of an argument
-    (drawn numbers follow the graph's), or a constant tensor."""
+    """Returns the source of each of the program's inputs: the index of an argument
+    (the graph's, then the drawn tensors), or a constant tensor."""
     sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
     number_of = {
         bindings().data_key(value): number
@@ -291,11 +297,13 @@ def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
 
 
 def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
-    """Entry point `torch_ltc` of group `torch_dynamo_backends`."""
+    """Compiles a graph of TorchDynamo: entry point `torch_ltc` of group
+    `torch_dynamo_backends`. Raises NotImplementedError for tensors on other devices than
+    the CPU and lazy. Graphs on device lazy are returned unchanged."""
     if any(
         isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in example_inputs
     ):
-        return module  # traced like the function itself
+        return module  # its ops are traced when it is called
 
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
@@ -303,8 +311,8 @@ def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callabl
     def compiler(graph: fx.GraphModule, inputs: list[Any]) -> Callable:
         return make_boxed_func(_compile_graph(graph, inputs))
 
-    # Decomposes attention: its fused CPU ops have no traceable gradient, and no
-    # dropout.
+    # Decomposes attention, because its fused CPU ops support no dropout and their
+    # gradients can't be traced.
     with sdpa_kernel(SDPBackend.MATH):
         return aot_autograd(fw_compiler=compiler, bw_compiler=compiler)(
             module, example_inputs

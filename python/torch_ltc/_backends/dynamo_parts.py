@@ -1,5 +1,5 @@
-"""A graph of `torch.compile` in parts: ops that can't be compiled run eagerly between
-programs."""
+"""Splits a graph of `torch.compile` into parts: ops that can't be compiled run eagerly
+between programs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.fx.passes.split_module import split_module
 
 
 class _Compiled(torch.nn.Module):
-    """A part that returns a tuple, like the module that it replaces."""
+    """A compiled part of a graph. It returns a tuple, like the module that it replaces."""
 
     def __init__(self, function: Callable[..., list[Any]]) -> None:
         super().__init__()
@@ -24,8 +24,8 @@ class _Compiled(torch.nn.Module):
 
 
 class _Parts:
-    """Numbers parts by runs of consecutive nodes, which preserves their order, and so
-    that of their random numbers."""
+    """Numbers the parts of a graph: each maximal run of consecutive nodes that are all
+    compiled or all eager is a part. This preserves the order of random draws."""
 
     def __init__(self, graph: fx.Graph, refused: object) -> None:
         self.number: dict[fx.Node, int] = {}
@@ -51,8 +51,8 @@ def in_parts(
     refused: object,
     compile_part: Callable[[fx.GraphModule], Callable[..., list[Any]]],
 ) -> Callable[..., list[Any]]:
-    """A function of `module`'s inputs that returns the list of its outputs: nodes that
-    call `refused` run eagerly, and `compile_part` compiles the rest."""
+    """Returns a function of `module`'s inputs that returns the list of its outputs. Nodes
+    that call `refused` run eagerly; `compile_part` compiles the rest."""
     parts = _Parts(module.graph, refused)
     split = split_module(
         module, None, parts.number.__getitem__, keep_original_order=True, tuple_return=True

@@ -11,11 +11,11 @@ from torch_ltc.program import TensorSpec
 
 
 class CompiledModule:
-    """A compiled function: call it with one CPU tensor for each of `inputs`
-    (or a number, for one of rank 0), then one Python number for each scalar
-    argument (float for f64, int for i64); it returns the list of its outputs,
-    or writes them to `out`. Inputs that the program marks `torch_ltc.donatable`
-    may be overwritten."""
+    """A compiled function. Call it with one CPU tensor for each of `inputs` (or a number
+    for an input of rank 0), then one Python number for each scalar argument (float for
+    f64, int for i64). It returns the list of its outputs, or writes them to `out`. Inputs
+    that the program marks `torch_ltc.donatable` may be overwritten. Raises TypeError for a
+    wrong number of arguments, RuntimeError for wrong sizes, dtypes or devices."""
 
     def __init__(self, executable: Any) -> None:
         self._executable = executable
@@ -48,16 +48,15 @@ class CompiledModule:
 
 def compile_mlir(module: str | bytes) -> CompiledModule:
     """Compiles a module, given as MLIR text or bytecode, with one function in the torch
-    dialect, in TOSA or at the linalg stage. Raises RuntimeError with the op if it can't
-    be parsed or lowered."""
+    dialect, in TOSA or at the linalg stage. Raises RuntimeError, with the op, if the
+    module can't be parsed or lowered."""
     data = module.encode() if isinstance(module, str) else bytes(module)
     return CompiledModule(bindings().compile_module(data))
 
 
 def bind_program(traced: Any) -> CompiledModule | None:
-    """The program for all sizes of a traced program and of earlier ones that differ
-    only in sizes, bound to its sizes; None for the first of them, and if there is no
-    such program.
-    """
+    """Returns the general executable of a traced program and of earlier programs that
+    differ only in sizes, bound to this program's sizes. Returns None for the first of
+    these programs, and if they have no general executable."""
     executable = bindings().bind_executable(traced)
     return executable and CompiledModule(executable)

@@ -31,12 +31,13 @@ from torch_ltc.config import config
 from torch_ltc.program import MODULE_STAGES, SYMBOLIC_STAGES, Program, SymbolicTrace
 from torch_ltc.step import mark_step
 
-#: A function of this name in a package registers the backend of that name.
+#: The group of entry points of installed backends: the entry point with a backend's name
+#: is a function that registers the backend.
 ENTRY_POINTS = "torch_ltc.backends"
 
 
 class BackendError(RuntimeError):
-    """A registered backend failed; the message contains its own traceback."""
+    """Raised if a registered backend fails; the message contains its traceback."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +59,15 @@ def _compile_tosa(program: Program) -> Callable[..., Any]:
     return compile_mlir(program.bytecode)
 
 
-#: Always available: our own runtime via TOSA. Stage and compile function.
+#: Stage and compile function of the backends that are always available: our own runtime
+#: via TOSA.
 _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
     "tosa": ("tosa", _compile_tosa)
 }
 
 
 def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
-    """ "aten::sort" and "aten.sort" are the same op."""
+    """Returns the names in the form "aten.sort"; "aten::sort" is accepted, too."""
     if isinstance(names, str):
         raise TypeError(f"{what} must be a list of ops, [{names!r}], but got a string.")
     return tuple(name.replace("::", ".") for name in names)
@@ -73,7 +75,8 @@ def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
 
 @cache
 def _traced_ops() -> frozenset[str]:
-    """Ops of programs, with and without their overloads."""
+    """Returns the names of the ops that programs can contain, with and without their
+    overloads."""
     torch.empty(0, device="lazy")  # kernels are registered before the first tensor
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     names = set()
@@ -107,14 +110,13 @@ def register_backend(
 ) -> None:
     """Registers `compile` as the compiler that `use_backend(name)` selects.
 
-    `compile(program)` is called once for each new program and returns a
-    function. That function gets one CPU tensor for each of `program.inputs`
-    and one number for each of `program.scalars`; the tensors are the program's
-    own memory (so are `.numpy()` and `torch.to_dlpack` of them) and are valid
-    during the call. It returns one result for each of `program.outputs`: CPU
-    tensors, numpy arrays, or anything with `__dlpack__`. If it has a parameter
-    named `out`, it gets the memory of the results there, writes into it and
-    returns None. It runs on a worker thread.
+    `compile(program)` is called once for each new program and returns a function. That
+    function is called on a worker thread, with one CPU tensor for each of
+    `program.inputs` and one number for each of `program.scalars`. The tensors, and
+    `.numpy()` and `torch.to_dlpack` of them, are views of the program's memory, valid
+    during the call. The function returns one result for each of `program.outputs`: a CPU
+    tensor, a numpy array, or any object with `__dlpack__`. If it has a parameter named
+    `out`, it gets the memory of the results there, writes to it and returns None.
 
     `stage` is the stage of `program.text` and `program.bytecode`: "torch" (at the
     backend contract, in torch-mlir's syntax), "linalg", "tosa", "stablehlo" or
@@ -122,13 +124,16 @@ def register_backend(
     `legal_ops`: ops ("aten.gelu") that must not be decomposed although torch_ltc
     decomposes them. `unsupported_ops`: ops that the backend doesn't support; they run
     eagerly and are listed in `torch_ltc.fallbacks()`, unless a decomposition removes
-    them anyway.
+    them.
 
-    `dynamic`: the backend takes programs for all sizes. A program that differs from an
+    `dynamic`: the backend supports programs for all sizes. A program that differs from an
     earlier one only in sizes is compiled once more, with `?` for the sizes that vary
     (`program.is_dynamic`), and its function is called with any sizes. Sizes that no
-    input has are ints after the program's other numbers. Programs without such a form
-    are compiled for each size. Only at stages torch and torch-raw.
+    input has are passed as ints after the program's other numbers. Programs without such
+    a form are compiled for each size. Available at stages torch and torch-raw.
+
+    Raises ValueError for an invalid name, stage or op name, and TypeError if `compile`
+    isn't callable.
     """
     if not name or not isinstance(name, str):
         raise ValueError("A backend's name must be a non-empty string.")
@@ -166,7 +171,7 @@ def register_backend(
     )
     _registered[name] = backend
     if config.backend == name:
-        config.backend = name  # cached data about the earlier one
+        config.backend = name  # drops what is cached about the earlier backend
 
 
 def unregister_backend(name: str) -> None:
@@ -178,8 +183,8 @@ def unregister_backend(name: str) -> None:
 
 
 def backends() -> dict[str, str]:
-    """Names that `use_backend` accepts, with their stage, or "installed" for backends
-    of packages that aren't loaded yet."""
+    """Returns the names that `use_backend` accepts, with their stage, or "installed" for
+    backends of packages that aren't loaded yet."""
     found = {point.name: "installed" for point in entry_points(group=ENTRY_POINTS)}
     found.update({name: stage for name, (stage, _) in _BUILTIN.items()})
     found.update({name: backend.stage for name, backend in _registered.items()})
@@ -189,10 +194,10 @@ def backends() -> dict[str, str]:
 class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     """Selects the compiler of programs from now on, or for a `with` block.
 
-    `name`: a registered or installed backend; None: torch_ltc's own compiler. Pending
-    ops are first run as a step of the previous backend. If that one can't compile
-    the step, this function raises the reason, unless it was raised before; the new
-    compiler then runs the pending ops.
+    `name`: a registered or installed backend; None: torch_ltc's own compiler. Raises
+    ValueError for an unknown name. Pending ops are first run as a step of the previous
+    backend. If that backend can't compile the step, this function raises BackendError,
+    unless the backend has failed before; the new compiler then runs the pending ops.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -220,13 +225,14 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
     def __exit__(self, kind: type | None, *error: Any) -> None:
         if kind is None:
             self._switch(self._earlier)
-        # the pending ops may be those that failed: ending them is up to the error
+        # The pending ops may be those that failed, so they aren't run here.
         else:
             config.backend = self._earlier
 
 
 def find_installed(name: str) -> None:
-    """Registers a built-in backend, or loads the installed package that provides it."""
+    """Registers a built-in backend, or loads the installed package that provides the
+    backend. Raises ValueError if there is none."""
     if name in _BUILTIN:
         stage, compile = _BUILTIN[name]
         register_backend(name, compile, stage=stage)
@@ -251,8 +257,8 @@ def find_installed(name: str) -> None:
 
 
 class _Failures(threading.local):
-    """Backends that have raised, since they were selected, that they can't compile a
-    program: its tensors stay pending, so that the next step includes them again."""
+    """The backends that have failed to compile a program since they were selected. The
+    program's tensors stay pending, so the next step includes them again."""
 
     def __init__(self) -> None:
         self.raised: set[str] = set()
@@ -264,7 +270,8 @@ _failures = _Failures()
 def _compile_general(
     backend: _Backend, general: Any
 ) -> str | tuple[Any, Callable[..., None]]:
-    """The program for all sizes and its function, or why there is none."""
+    """Returns the program for all sizes and its function, or the reason why there is
+    none."""
     try:
         trace = SymbolicTrace(general, backend.stage, backend.legal_ops)
     except RuntimeError as error:
@@ -289,7 +296,8 @@ def _compile(backend: _Backend, traced: Any) -> Callable[..., None]:
 
 
 def _check_ops(backend: _Backend, program: Program) -> None:
-    """An unsupported op that results from a decomposition can't fall back any more."""
+    """Raises BackendError if the program contains an unsupported op: a decomposition
+    created it, so it can't fall back any more."""
     if not backend.unsupported_ops or backend.stage not in ("torch-raw", "torch"):
         return
     for line in program.text.splitlines():
@@ -371,7 +379,7 @@ def _as_tensor(result: Any) -> torch.Tensor:
         )
     import numpy
 
-    # torch requires writable memory in C order, although it is only read here.
+    # torch requires writable memory in C order, although the array is only read here.
     array = numpy.require(result, requirements=["C", "W"])
     array = array.reshape(numpy.shape(result))
     if array.dtype.name == "bfloat16":  # from ml_dtypes: torch doesn't support it
@@ -387,7 +395,8 @@ def _failure(
     inputs: list[torch.Tensor] | None = None,
     scalars: list[float] | None = None,
 ) -> BackendError:
-    """The error's own traceback; saves the program for reproduction."""
+    """Returns a BackendError with the backend's own traceback, and saves the program for
+    reproduction."""
     if isinstance(error, BackendError):
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -401,8 +410,8 @@ def _failure(
 
 
 def _text(program: Program) -> str:
-    """The program's text at the backend's stage, or as traced if it can't be lowered to
-    that stage."""
+    """Returns the program's text at the backend's stage, or at stage torch-raw if it can't
+    be lowered to that stage."""
     try:
         return program.text
     except RuntimeError:
@@ -416,7 +425,7 @@ def _save(
     inputs: list[torch.Tensor] | None,
     scalars: list[float] | None,
 ) -> str:
-    """A sentence with the program's folder."""
+    """Saves the program in a new folder; returns a sentence with the folder's path."""
     try:
         folder = tempfile.mkdtemp(
             prefix=f"torch_ltc-{backend.name}-{program.name[:12]}-"

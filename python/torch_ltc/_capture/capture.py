@@ -1,9 +1,9 @@
-"""Steps that run without being traced: `torch_ltc.capture`.
+"""`torch_ltc.capture`: replays steps without tracing them.
 
 The first calls run the function and are recorded. If two consecutive calls produce the
 same program, later calls check what the program depends on - shapes, dtypes, the Python
-objects that the function's code reads, hyperparameters - and run it: neither Python
-code of the model nor autograd nor the tracer runs.
+objects that the function's code reads, hyperparameters - and run the program. Then
+neither the model's Python code nor autograd nor the tracer runs.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _ENTRIES = 64
 
 
 class CaptureMismatch(RuntimeError):
-    """The check mode found a step that differs from the captured program."""
+    """Raised with `check_every` if a traced step differs from the captured program."""
 
 
 def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """Appends the tensors; returns the rest in comparable form."""
+    """Appends the tensors in `value` to `tensors`; returns the rest in comparable form."""
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
@@ -53,11 +53,11 @@ def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
         return (type(value), *items)
     if type(value) is float:  # 0.0 and -0.0 are different arguments
         return ("=", repr(value), value)
-    return ("=", type(value), value)  # so are 1, 1.0 and True
+    return ("=", type(value), value)  # 1, 1.0 and True are different arguments
 
 
 def _rebuild(shape: Any, tensors: Any) -> Any:
-    """Reverses `_flatten` with other tensors (an iterator)."""
+    """Reverses `_flatten` with the tensors of the iterator `tensors`."""
     if shape is torch.Tensor:
         return next(tensors)
     if shape[0] == "=":
@@ -70,8 +70,8 @@ def _rebuild(shape: Any, tensors: Any) -> Any:
 
 
 def _leaves(shape: Any) -> list[Any]:
-    """Non-tensor arguments. Raises _NotCapturable for containers that `_rebuild` can't
-    create."""
+    """Returns the non-tensor arguments. Raises _NotCapturable for containers that
+    `_rebuild` can't create."""
     if shape is torch.Tensor:
         return []
     if shape[0] == "=":
@@ -89,8 +89,8 @@ def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None
     for leaf in _leaves(shape):
         if type(leaf) not in PLAIN and not isinstance(leaf, objects):
             raise _NotCapturable(
-                f"{what} holds an object of class {type(leaf).__name__}; tensors, "
-                "a captured step only accepts and returns tensors, numbers, strings and containers of them"
+                f"{what} holds an object of class {type(leaf).__name__}; a captured step "
+                "only accepts and returns tensors, numbers, strings and containers of them"
             )
 
 
@@ -99,7 +99,8 @@ class _NotCapturable(Exception):
 
 
 def _marks(tensors: list[torch.Tensor]) -> list[Any]:
-    """The properties of its tensors, besides their values, that a call may change."""
+    """Returns the properties of the tensors, besides their values, that a call may change:
+    requires_grad, gradient, version."""
     return [
         (
             t.requires_grad,
@@ -124,7 +125,7 @@ class _Trace:
 
 
 class _Entry:
-    """State of all calls with equal non-tensor arguments."""
+    """The state for all calls with equal non-tensor arguments."""
 
     def __init__(self, shape: Any) -> None:
         self.roots = [
@@ -148,8 +149,8 @@ class _Entry:
 class Captured:
     """A captured step function; call it like the function.
 
-    `replays` and `traces` count its calls by outcome; `fallbacks` has the reasons why
-    calls were traced after a step had been captured.
+    `replays` and `traces` count the calls that were replayed and traced; `fallbacks` counts
+    the reasons why calls weren't captured or replayed.
     """
 
     def __init__(self, function: Callable[..., Any], check_every: int) -> None:
@@ -165,7 +166,8 @@ class Captured:
         self.fallbacks: Counter[str] = Counter()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """A captured method: one captured step for each object."""
+        """Returns the captured step of a method's object; each object has a separate one.
+        Raises TypeError if the object has no `__dict__`."""
         if instance is None:
             return self
         key = f"_captured_{id(self)}"
@@ -194,7 +196,7 @@ class Captured:
 
     @property
     def constants(self) -> list[str]:
-        """Constant numbers of the captured programs, and their origins; if one of these
+        """The constant numbers of the captured programs, with their origins. If an origin
         changes, the function is recorded again."""
         lines = []
         for entry in self._entries.values():
@@ -261,7 +263,8 @@ class Captured:
     def _record(
         self, entry: _Entry, arguments, named, tensors
     ) -> tuple[Any, _Trace | None]:
-        """Runs the function as one step; returns None if it can't be captured."""
+        """Runs the function as one step. Returns its result, and its trace or None if the
+        call can't be captured."""
         self._last = None
         self.traces += 1
         backend = bindings()
@@ -328,8 +331,8 @@ class Captured:
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
-        """Adds the names in the code that this call ran, and the optimizers that stepped:
-        later calls are compared by those of all recorded calls."""
+        """Adds the names in the code that this call ran and the optimizers that stepped:
+        later calls are compared by the names and optimizers of all recorded calls."""
         entry.roots = [
             *entry.roots,
             *(
@@ -341,7 +344,7 @@ class Captured:
         known = entry.names.codes if entry.names else {}
         if not watch.codes.keys() <= known.keys():
             entry.names = Names({**watch.codes, **known})
-            state.objects = None  # of fewer names
+            state.objects = None  # the snapshot lacks the new names
 
     def _traced(self, entry: _Entry, arguments, named, tensors) -> Any:
         if entry.attempts >= _ATTEMPTS:
@@ -397,7 +400,7 @@ class Captured:
                 numbers.learn(previous.scalars, previous.state)
                 numbers.learn(trace.scalars, trace.state)
                 return numbers
-            except ValueError:  # a constant that a guard saw change
+            except ValueError:  # a number that was constant so far has changed
                 pass
         numbers = Numbers(program, previous.scalars, previous.state)
         numbers.learn(previous.scalars, previous.state)
@@ -409,8 +412,8 @@ class Captured:
         program, numbers = entry.step.program, entry.numbers
         entry.state.changed()
         predicted = numbers.values(entry.state)
-        # Tensors that the captured step holds couldn't be donated, which would be
-        # another program.
+        # If the captured step still held its tensors, they couldn't be donated, and the
+        # program would differ.
         entry.forget()
         result, trace = self._record(entry, arguments, named, tensors)
         problem = ""
@@ -437,14 +440,15 @@ class Captured:
 
 
 def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0) -> Any:
-    """Makes a training step replayable; a decorator, or applied to a function.
+    """Makes a training step replayable: a decorator, or a call with a function.
 
-    The function is a whole step (gradients to None, forward, loss, backward,
-    optimizer); its tensors are arguments or belong to modules and optimizers that it
-    refers to. Its Python code only runs in the first calls, and in calls where a guard
-    fails (`fallbacks` of the result has the reason). `check_every=n` traces every n-th
-    call and raises CaptureMismatch if the captured program would have computed
-    something else.
+    The function is a whole step (gradients to None, forward, loss, backward, optimizer).
+    Its tensors are arguments or belong to modules and optimizers that it refers to. Its
+    Python code only runs in the first calls, and in calls where a guard fails (`fallbacks`
+    of the result has the reason). `check_every=n` traces every n-th call and raises
+    CaptureMismatch if the captured program would have computed something else. Raises
+    TypeError for a class, a generator function or a coroutine function, and ValueError for
+    an invalid `check_every`.
     """
     if function is None:
         return functools.partial(capture, check_every=check_every)

@@ -1,4 +1,4 @@
-"""Finds what Python code reads, from its bytecode: names of globals and attributes."""
+"""Finds the names of globals and attributes that Python code reads, from its bytecode."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = sysconfig.get_paths()["purelib"] + os.sep
-# Modules of the standard library that read attributes of wrappers they create.
+# Modules of the standard library that read attributes by name only from wrappers that they
+# create.
 _HARMLESS = ("functools.py", "contextlib.py", "enum.py", "typing.py", "abc.py")
 _BY_NAME = {"getattr", "setattr", "hasattr", "delattr", "vars", "dir"}
 
 
 @lru_cache(maxsize=4096)
 def is_torch(filename: str) -> bool:
-    """Code of torch or of this package: its own globals don't change."""
+    """Whether a file belongs to torch or to this package, whose globals don't change."""
     return filename.startswith((_TORCH, _OURS))
 
 
 @lru_cache(maxsize=4096)
 def is_standard(filename: str) -> bool:
-    """Code of the standard library: it acts on behalf of its callers."""
+    """Whether a file belongs to the standard library, which acts on behalf of its
+    callers."""
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_STANDARD) and not filename.startswith(_PACKAGES)
@@ -44,7 +46,8 @@ def acts_for_torch(frame: FrameType | None) -> bool:
 
 
 def user_line(frame: FrameType | None) -> str:
-    """ "train.py:12": the nearest line of neither torch nor the library."""
+    """Returns the nearest caller's line that belongs neither to torch nor to the standard
+    library: "train.py:12"."""
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_torch(name) and not is_standard(name):
@@ -54,16 +57,17 @@ def user_line(frame: FrameType | None) -> str:
 
 
 class Reads(NamedTuple):
-    """Names in one code object."""
+    """The names in one code object, each with its first line."""
 
-    #: Paths from a global: ("cfg", "scale"); each with its line.
+    #: Paths from a global: ("cfg", "scale").
     chains: dict[tuple[str, ...], int]
-    #: Attributes that are read or written, and those that are only called.
+    #: Attributes that are read or written, and attributes that are only called.
     attributes: dict[str, int]
     methods: dict[str, int]
-    #: Names of enclosing functions.
+    #: Variables of enclosing functions.
     variables: dict[str, int]
-    #: The line where an attribute is used whose name isn't in the code, or 0.
+    #: The first line that may use an attribute whose name isn't in the code; 0 if there
+    #: is none.
     by_name: int
 
 

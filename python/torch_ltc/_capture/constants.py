@@ -9,7 +9,7 @@ import torch
 from torch_ltc._capture.numbers import Numbers
 from torch_ltc._capture.objects import CELL, DICT, IGNORED, ITEMS, LIST, Node, Objects
 
-# Relations of a program's number to the one in Python.
+# Functions by which a program's number may follow from a number in Python.
 _FORMS = (
     lambda v: v,
     lambda v: -v,
@@ -20,7 +20,7 @@ _FORMS = (
 
 
 def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
-    """ "0.2 from Dropout.p at model.py:12" for each constant number."""
+    """Returns a line for each constant number: "0.2 from Dropout.p at model.py:12"."""
     sources: dict[float, list[str]] = {}
     for value, name, word in _python_numbers(objects):
         for form in _FORMS:
@@ -35,7 +35,7 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
         value = numbers.recorded[place]
         known = sources.get(float(value), ["the function's code"])
         lines[f"{value:g} from {known[0]}"] = None
-    # Attributes of an op that aren't numbers of the program.
+    # Floats may also be attributes of ops, which aren't numbers of the program.
     for value, name, word in _python_numbers(objects):
         if type(value) is float:
             lines[f"{value:g} from {name} at {objects.names.where(word)}"] = None
@@ -43,8 +43,8 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
 
 
 def _python_numbers(objects: Objects) -> Iterator[tuple[float, str, str]]:
-    """The numbers that the code reads, each with its description and the name by which
-    the code reads it."""
+    """Yields the numbers that the code reads, each with its description and the name by
+    which the code reads it."""
     owners = {id(vars(module)): module for _, module in objects.modules}
     for node in objects.nodes:
         if node.kind in (DICT, ITEMS):

@@ -32,7 +32,8 @@ class Difference(NamedTuple):
 
 
 def difference(old: Objects, new: Objects) -> Difference | None:
-    """None if nothing that is compared has changed; gradients aren't compared."""
+    """Returns the first difference, or None if nothing that is compared has changed.
+    Gradients aren't compared."""
     for before, now in zip(old.nodes, new.nodes):
         if before.owner is not now.owner or before.kind != now.kind:
             return Difference("", now.path.rstrip("."), "is another object")
@@ -59,7 +60,7 @@ def _of_tensor(before: Node, now: Node) -> Difference | None:
 
 
 def of_gradients(node: Node) -> str:
-    """Description of a node's change if no entry differs."""
+    """Describes the change of a node that `difference` doesn't find: that of a gradient."""
     if node.kind == HELD:
         return "something else holds the gradient of an earlier step"
     if node.kind != TENSOR:
@@ -90,7 +91,7 @@ def _of_container(before: Node, now: Node) -> Difference | None:
 
 
 def _entries(node: Node) -> dict[Any, Any]:
-    """The entries of a node that are compared."""
+    """Returns the entries of a node that are compared."""
     keys: Any = range(len(node.values))
     if node.kind in (DICT, ITEMS):
         keys = [key if type(key) in PLAIN else id(key) for key in node.keys]

@@ -1,8 +1,8 @@
 """Explains a step's changing numbers by formulas of optimizers.
 
 A program's dynamic scalars are numbers that Python computed: learning rates, bias
-corrections. For each of them, all formulas are kept whose values equaled the traced
-ones exactly in every trace; a number stays explained as long as the remaining formulas
+corrections. For each scalar, all formulas are kept whose values exactly equaled the
+traced value in every trace. A scalar is explained as long as the remaining formulas
 agree.
 """
 
@@ -14,13 +14,13 @@ from functools import cache
 from typing import Any
 
 Hyperparameters = dict[str, float]
-# Formulas of hyperparameters and the number of the step, starting at 1.
+# A function of the hyperparameters and the number of the step, starting at 1.
 Formula = Callable[[Hyperparameters, float], float]
 
 
 @cache
 def make_formula(text: str) -> Formula:
-    """ "lr / (1 - beta1 ** step)" as a function."""
+    """Returns the function for a text such as "lr / (1 - beta1 ** step)"."""
 
     def place(match: re.Match[str]) -> str:
         return "t" if match[0] == "step" else f"h[{match[0]!r}]"
@@ -28,7 +28,7 @@ def make_formula(text: str) -> Formula:
     return eval(f"lambda h, t: {re.sub('[A-Za-z_][A-Za-z_0-9]*', place, text)}")
 
 
-# As torch 2.13's optimizers compute them, bitwise.
+# Bitwise what torch 2.13's optimizers compute.
 FORMULAS: dict[str, Formula] = {
     text: make_formula(text)
     for text in (
@@ -46,7 +46,7 @@ FORMULAS: dict[str, Formula] = {
 
 
 def formulas_of(names: Iterable[str]) -> dict[str, Formula]:
-    """Values derived from single hyperparameters."""
+    """Returns the formulas that derive values from single hyperparameters."""
     texts = [
         text
         for name in names
@@ -57,7 +57,7 @@ def formulas_of(names: Iterable[str]) -> dict[str, Formula]:
 
 
 class Numbers:
-    """Explains the scalars of one program."""
+    """Explains the dynamic scalars of one program."""
 
     def __init__(self, program: Any, scalars: list[float], state: Any) -> None:
         self._program = program
@@ -70,7 +70,7 @@ class Numbers:
         self._bindings: list[tuple[int, int]] = []
 
     def fits(self, program: Any, state: Any) -> bool:
-        """Whether another trace has the same program and optimizers."""
+        """Whether a trace has this program, and no hyperparameters without formulas."""
         return program == self._program and set(self._formulas) >= {
             name for h, _ in state.hyperparameters() for name in h
         }
@@ -88,8 +88,8 @@ class Numbers:
         return [by_value.get(scalar, set()) for scalar in scalars]
 
     def learn(self, scalars: list[float], state: Any) -> None:
-        """Adds another trace. Raises ValueError if a number is neither constant nor
-        given by one formula in all traces."""
+        """Adds a trace. Raises ValueError if a scalar is neither constant nor given by the
+        same formula in all traces."""
         found = self._matches(scalars, state)
         for number, scalar in enumerate(scalars):
             if scalar == self.recorded[number]:
@@ -110,7 +110,8 @@ class Numbers:
         self._bind()
 
     def _bind(self) -> None:
-        """Scalars with equal candidates share an expression."""
+        """Assigns an expression to each scalar that isn't constant; scalars with equal
+        candidates share an expression."""
         places: dict[frozenset[tuple[int, str]], int] = {}
         self._bindings = []
         for number, known in enumerate(self._candidates):
@@ -123,7 +124,7 @@ class Numbers:
         self._constants = [self.recorded[first[i]] for i in range(len(places))]
 
     def bindings(self) -> list[tuple[int, int]]:
-        """(scalar, expression): the expression of each scalar."""
+        """Returns (scalar, expression) for each scalar that isn't constant."""
         return self._bindings
 
     def constants(self) -> list[int]:
@@ -131,8 +132,8 @@ class Numbers:
         return [n for n in range(len(self.recorded)) if n not in bound]
 
     def values(self, state: Any) -> list[float] | None:
-        """Values of the expressions for the next step; None if formulas that agreed so
-        far would yield different numbers."""
+        """Returns the values of the expressions for the next step; None if formulas that
+        agreed so far yield different values."""
         groups = state.hyperparameters(ahead=1)
         formulas, result = self._formulas, []
         for candidates, constant in zip(self._sets, self._constants):

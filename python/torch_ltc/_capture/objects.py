@@ -1,9 +1,9 @@
 """The Python objects that a recorded call depends on, in comparable form: everything
 that its code can reach by the names in it.
 
-Every container or namespace that may change is a node: its owner, and its contents. C++
-compares the nodes before each replay (`bindings().first_changed`); only if it finds a
-difference are objects compared from Python again, to name the difference.
+Every container or namespace that may change is a node with its owner and its contents.
+C++ compares the nodes before each replay (`bindings().first_changed`). Only if it finds a
+difference does Python compare the objects again, to name the difference.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ PLAIN = (
 _PLAIN = frozenset(PLAIN)
 _MAX_NODES = 200_000
 _MAX_BYTES = 1 << 16
-# Kinds of nodes, also used in guard_bindings.cpp.
+# Kinds of nodes; guard_bindings.cpp has the same values.
 DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
-# Attributes of torch.nn modules that their calls read by name.
+# Attributes of torch.nn modules: tables of other objects, and all that their calls read
+# by name.
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MODULE = frozenset(n for n in vars(torch.nn.Module()) if "state_dict" not in n)
-# Placeholders for values that aren't compared, and for a missing key.
+# Placeholders for a value that isn't compared and for a missing value.
 IGNORED, ABSENT = bindings().capture_marks()
 
 
@@ -54,12 +55,12 @@ class Node(NamedTuple):
     keys: Any
     values: tuple[Any, ...]
     path: str
-    #: A module's parameters, buffers or children.
+    #: Whether the owner is the dict of a module's parameters, buffers or children.
     is_table: bool = False
 
 
 class Unknown(Exception):
-    """A sentence about an object that can't be compared."""
+    """Raised with the reason for an object that can't be compared."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -68,7 +69,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if type(a) is float or type(a) is complex:
-        return repr(a) == repr(b)  # NaN, and signed zeros
+        return repr(a) == repr(b)  # NaN equals NaN, but 0.0 doesn't equal -0.0
     if type(a) in _PLAIN or type(a) is frozenset:
         return bool(a == b)
     if isinstance(a, tuple):
@@ -81,7 +82,8 @@ class Names:
 
     def __init__(self, codes: dict[CodeType, tuple[dict[str, Any], str]]) -> None:
         self.codes = codes
-        #: Attributes, and those that are only called: of user code, and of all code.
+        #: Names of attributes, and of attributes that are only called, in the user's code
+        #: and in all code.
         self.own: set[str] = set()
         self.own_methods: set[str] = set()
         self.all = set(_MODULE)
@@ -111,7 +113,8 @@ class Names:
         return bool(self.by_name) and not is_library
 
     def where(self, name: str) -> str:
-        """The line that reads an attribute or a global, for people."""
+        """Returns the line that reads an attribute or a global, for messages: the user's
+        if there is one."""
         library = ""
         for code, (_, line) in self.codes.items():
             found = reads(code)
@@ -129,8 +132,8 @@ class Names:
 
 
 class Objects:
-    """Everything that can be reached now. Raises Unknown for objects that can't be
-    compared."""
+    """A snapshot of everything that can be reached from `roots` and globals. Raises Unknown
+    for objects that can't be compared."""
 
     def __init__(self, roots: Iterable[tuple[str, Any]], names: Names) -> None:
         self.names = names
@@ -146,8 +149,8 @@ class Objects:
         self._visit_unreached_functions()
 
     def forget_gradients(self) -> None:
-        """Removes gradients from the nodes: they are other tensors in each call, and must
-        not be kept alive."""
+        """Removes the gradients from the nodes, which must not keep them alive: each call
+        creates new ones."""
         self.nodes = [
             node._replace(values=(*node.values[:2], None, node.values[3]))
             if node.kind == TENSOR
@@ -176,8 +179,8 @@ class Objects:
         self.nodes.append(Node(kind, owner, keys, tuple(values), path))
 
     def _visit_globals(self) -> None:
-        """Globals that user code reads, and the attributes of modules that it reads
-        through them."""
+        """Adds the globals that user code reads, and the attributes of modules that it
+        reads through these globals."""
         wanted: dict[int, tuple[dict, dict[str, str]]] = {}
 
         def note(namespace: dict, name: str, path: str) -> Any:
@@ -201,7 +204,7 @@ class Objects:
                     self._todo.append((path, value))
 
     def _visit_unreached_functions(self) -> None:
-        """Visits code with a closure that ran, although no name led to its function."""
+        """Visits functions with a closure whose code ran, although no name led to them."""
         codes = [
             code
             for code in self.names.codes
@@ -399,7 +402,7 @@ class Objects:
     def _visit_attributes(
         self, path: str, value: Any, hidden: tuple[str, ...] = ()
     ) -> None:
-        """An object's namespace and its class."""
+        """Adds an object's namespace, slots and class."""
         kind = type(value)
         space = getattr(value, "__dict__", None)
         if isinstance(space, dict) and (space or not isinstance(value, dict)):
@@ -431,16 +434,16 @@ class Objects:
             return
         try:
             content = getattr(value, name)
-        except Exception:  # not set
+        except Exception:  # the slot isn't set
             content = ABSENT
         if isinstance(member, GetSetDescriptorType) and type(content) not in _PLAIN:
-            return  # created at each access
+            return  # the getter creates an object at each access
         self._node(ATTRIBUTE, value, name, (content,), f"{path}.{name}")
         if content is not ABSENT:
             self._todo.append((f"{path}.{name}", content))
 
     def _visit_table(self, path: str, table: dict) -> None:
-        """A module's parameters, buffers or children."""
+        """Adds the dict of a module's parameters, buffers or children."""
         if id(table) not in self._seen:
             self._seen.add(id(table))
             values = tuple(table.values())
@@ -455,7 +458,8 @@ def _content(value: Any) -> bytes:
 
 
 def _is_number(key: str, value: Any) -> bool:
-    """A hyperparameter whose changes `numbers.py` tracks."""
+    """Whether an option of an optimizer is a hyperparameter whose changes `numbers.py`
+    tracks."""
     if key == "betas":
         return isinstance(value, tuple) and all(type(v) is float for v in value)
     return isinstance(value, float) or type(value) is int

@@ -1,5 +1,5 @@
-"""What a captured step depends on besides its arguments (Python objects, optimizers,
-gradients, modes of PyTorch), and whether it has changed."""
+"""Snapshots of what a captured step depends on besides its arguments (Python objects,
+optimizers, gradients, modes of PyTorch), to find out whether it has changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 from torch_ltc._capture.differences import difference, of_gradients
 from torch_ltc._capture.objects import HELD, TENSOR, Names, Node, Objects, Unknown
 
-# State that every module's call and every optimizer's step reads.
+# Global hooks, which every module's call and every optimizer's step reads.
 _HOOKS = [
     (name, value)
     for module in (_modules, _optimizers)
@@ -28,7 +28,7 @@ _HOOKS = [
 
 
 class _Group:
-    """One parameter group with its step count."""
+    """A parameter group of an optimizer, with its step count."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, group: dict) -> None:
         self.optimizer, self.group = optimizer, group
@@ -48,7 +48,8 @@ class _Group:
             self.numbers["beta1"], self.numbers["beta2"] = betas
 
     def read_counts(self) -> None:
-        """Step counts after a traced step: one number for all parameters."""
+        """Reads the step count after a traced step. Raises ValueError unless all parameters
+        have the same count, stored in CPU float32 tensors of rank 0."""
         stepped = [p for p in self.group["params"] if p.grad is not None]
         states = [self.optimizer.state.get(p, {}) for p in stepped]
         counts = [state["step"] for state in states if "step" in state]
@@ -68,8 +69,8 @@ class _Group:
 
 
 class State:
-    """A snapshot around one traced call, to be compared with later ones. `names` are
-    those of the code that earlier calls ran, None for a first call, which can't be
+    """A snapshot around one traced call, to be compared with later calls. `names`: the
+    names in the code that earlier calls ran; None for a first call, which can't be
     captured."""
 
     def __init__(self, roots: list[tuple[str, Any]], names: Names | None) -> None:
@@ -78,7 +79,7 @@ class State:
         self._surroundings = bindings().surroundings()
         self._stepped: list[torch.optim.Optimizer] = []
         self._before: dict[int, list[dict[str, float]]] = {}
-        #: Why the call can't be replayed, although its program can.
+        #: The reason why the call can't be replayed, although its program could; or "".
         self.problem = ""
         self._generator = torch.default_generator.get_state()
         self.objects = Objects(self._roots, names) if names else None
@@ -107,8 +108,8 @@ class State:
         return [dict(_Group(optimizer, g).numbers) for g in optimizer.param_groups]
 
     def finish(self, draws: bool, seeds: str) -> None:
-        """To be called after the call. Raises ValueError or Unknown if it can't be
-        replayed."""
+        """Completes the snapshot after the call. Raises ValueError or Unknown if the call
+        can't be replayed."""
         if len(set(map(id, self._stepped))) != len(self._stepped):
             raise ValueError("an optimizer steps more than once in the function")
         for optimizer in self._stepped:
@@ -170,8 +171,8 @@ class State:
         self._nodes = nodes + tuple(self._held(earlier))
 
     def _expected(self, objects: Objects) -> tuple[Node, ...]:
-        """The nodes as the next call must find them: with the gradients that this step
-        left, if there were gradients before it."""
+        """Returns the nodes as the next call must find them: with the gradients that this
+        step left, if there were gradients before it."""
         nodes = []
         for node in objects.nodes:
             if node.kind == TENSOR and node.values[2] is not None:
@@ -182,18 +183,18 @@ class State:
         return tuple(nodes)
 
     def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
-        """Nodes with the number of holders of each gradient that the step created. If the
-        function sets gradients to None they are new tensors in each step: a replay, which
-        assigns new values to the same tensors, requires that nothing else holds them."""
+        """Yields a node with the reference count of each gradient that the step created. If
+        the function sets gradients to None, each step creates new tensors. A replay assigns
+        new values to the same tensors, which requires that nothing else holds them."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
-                # Minus the argument and this variable, plus one for the node.
+                # Without the argument and this variable, but with the node.
                 holders = sys.getrefcount(gradient) - 1
                 yield Node(HELD, gradient, None, (holders,), "")
 
     def changed(self) -> str:
-        """Describes the first change, "" if there is none. Reads the hyperparameters,
-        which may change."""
+        """Describes the first change; "" if there is none. Hyperparameters may change: they
+        are read again."""
         backend = bindings()
         if backend.surroundings() != self._surroundings:
             return "gradient mode, default dtype, autocast or an option changed"
@@ -205,7 +206,8 @@ class State:
         return ""
 
     def _explain(self, number: int) -> str:
-        """Compares from Python: an equal object may have replaced another."""
+        """Describes the change of a node; "" if an equal object replaced the node's owner.
+        Takes a new snapshot if no object but a gradient has changed."""
         try:
             now = Objects(self._roots, self._names)
         except Unknown as problem:
@@ -224,12 +226,12 @@ class State:
         return of_gradients(self._nodes[number]) if number >= 0 else ""
 
     def hyperparameters(self, ahead: int = 0) -> list[tuple[dict[str, float], float]]:
-        """The hyperparameters of each group, with the number of its last step plus
+        """Returns the hyperparameters of each group, with the number of its last step plus
         `ahead`."""
         return [(group.numbers, group.step + ahead) for group in self._groups]
 
     def known_tensors(self) -> list[tuple[torch.Tensor, str]]:
-        """Lazy tensors that the step may read or write, with names."""
+        """Returns the lazy tensors that the step may read or write, with names."""
         named: dict[int, tuple[torch.Tensor, str]] = {}
 
         def add(tensor: Any, name: str) -> None:
@@ -252,11 +254,11 @@ class State:
         return list(named.values())
 
     def step_counts(self) -> list[torch.Tensor]:
-        """The optimizers' CPU tensors that count steps."""
+        """Returns the optimizers' CPU tensors that count steps."""
         return [count for group in self._groups for count in group.counts]
 
     def after_replay(self) -> None:
-        """Counts the steps and restores gradients that were dropped."""
+        """Counts the step of each group, and restores gradients that were set to None."""
         for group in self._groups:
             group.step += 1
         for parameter, gradient in self._gradients.values():

@@ -10,7 +10,7 @@ import torch
 
 from torch_ltc._capture.code import acts_for_torch, is_torch, user_line
 
-# Modules of C functions whose results depend on their arguments only (or on Python
+# Modules of C functions whose results depend only on their arguments (or on Python
 # objects, which are compared separately).
 _PURE = frozenset(
     [
@@ -61,7 +61,7 @@ _PURE = frozenset(
     ]
 )
 _IMPURE_BUILTINS = frozenset(["print", "open", "input", "breakpoint"])
-# Modules of functions that torch's own code may call, but not to compute a result.
+# Modules of C functions that torch's own code must not call either.
 _IMPURE_IN_TORCH = frozenset(["io", "random", "_random", "_io", "secrets"])
 _SEEDING = frozenset(
     ["manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state"]
@@ -70,7 +70,7 @@ _READING = frozenset(["tolist", "numpy", "__array__", "__dlpack__", "data_ptr"])
 
 
 def origin(function: Any) -> str:
-    """The module that defines a C function."""
+    """Returns the name of the module that defines a C function."""
     owner = getattr(function, "__self__", None)
     if owner is None or isinstance(owner, ModuleType):
         return getattr(function, "__module__", None) or ""
@@ -82,7 +82,7 @@ def origin(function: Any) -> str:
 
 
 def is_pure(function: Any) -> bool:
-    """The module of a C function that user code calls."""
+    """Whether the result of a C function depends only on its arguments (`_PURE`)."""
     module = origin(function)
     if module.startswith("numpy.random"):
         return False
@@ -92,14 +92,14 @@ def is_pure(function: Any) -> bool:
 
 
 class Watch:
-    """Watches a thread while it is open. `codes`: the code that ran, with its globals
-    and the user's line that led to it first; `problem`: what a replay couldn't repeat.
-    """
+    """Watches the calling thread in a `with` block. `codes`: the code that ran, with its
+    globals and the user's line that first led to it; `problem`: what a replay couldn't
+    repeat, or ""."""
 
     def __init__(self) -> None:
         self.codes: dict[CodeType, tuple[dict[str, Any], str]] = {}
         self.problem = ""
-        #: The line that sets a random generator's state, "" if there is none.
+        #: The first line that sets a random generator's state; "" if there is none.
         self.seeds = ""
 
     def __enter__(self) -> Watch:
@@ -151,7 +151,7 @@ class Watch:
 
 
 def is_c_function(value: Any) -> bool:
-    """C callables, including those that profiling doesn't report."""
+    """Whether `value` is a C function, including kinds that profiling doesn't report."""
     return isinstance(value, BuiltinFunctionType) or (
         callable(value)
         and type(value).__name__

@@ -1,1 +1,1 @@
-"""Ops decomposed into traced ones in Python, one module per family of ops."""
+"""Formulas in Python that decompose ops into traced ops; a module for each op family."""

@@ -1,6 +1,6 @@
-"""The fast paths of `nn.MultiheadAttention` and `nn.TransformerEncoderLayer` in
-evaluation, which are one op each in eager PyTorch. For nested tensors, PyTorch's kernels
-run instead."""
+"""Decompositions of the fast paths of `nn.MultiheadAttention` and
+`nn.TransformerEncoderLayer` in evaluation, each of which is one op in eager PyTorch. For
+nested tensors, PyTorch's kernels run instead."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-#: Values of `mask_type`; None and the other one are masks of the scores' own sizes.
+#: Values of `mask_type`: a mask [length, length] of positions, or [batch, length] of keys.
+#: For other values, the mask has the sizes of the scores.
 _OF_POSITIONS, _OF_KEYS = 0, 1
 
 
 def _masked(scores: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
     length = scores.shape[-1]
-    mask = mask.bool()  # infinite where it excludes, if it is one that is added
+    mask = mask.bool()  # a float mask, to be added, is -inf where it excludes
     if mask_type == _OF_POSITIONS:
         mask = mask.view(1, 1, length, length)
     elif mask_type == _OF_KEYS:
@@ -44,7 +45,8 @@ def native_multi_head_attention(
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The projected attention, and the probabilities if they are needed."""
+    """Returns the projected attention [batch, length, width], and the probabilities (if
+    they are needed) by head or averaged over heads."""
     _check(query, key, value)
     batch, length, width = query.shape
     size = width // num_head

@@ -2,7 +2,7 @@
 that computes them fails with eager's error.
 
 A compiled program only detects that a check fails. The step then runs with PyTorch's
-kernels (`programs/compiled_program.cpp`), and the kernel of this op raises the error.
+kernels (`programs/compiled_program.cpp`), and the check's kernel raises the error.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from torch import Tensor
 
 
 def zero_if(is_valid: Tensor, message: str) -> Tensor:
-    """0, which the result must depend on; an error if not all of `is_valid` is true."""
+    """Returns 0 (int64, rank 0), on which the op's result must depend. The step fails with
+    `message` unless all elements of `is_valid` are true."""
     zero = torch.zeros((), dtype=torch.int64, device=is_valid.device)
     return torch.ops.aten._functional_assert_async.msg(is_valid.all(), message, zero)

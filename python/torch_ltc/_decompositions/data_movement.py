@@ -1,4 +1,4 @@
-"""Copies of parts and permuted channels."""
+"""Decompositions of ops that copy parts of tensors or permute channels."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from torch._prims_common import (
 
 
 def block_diag(tensors: list[Tensor]) -> Tensor:
-    """With one dtype for all operands, of which those without dims decide little:
-    PyTorch's formula gives each of them two dims before it finds the dtype."""
+    """Converts the operands to the common dtype before PyTorch's formula runs. The formula
+    makes each operand a matrix before it promotes dtypes, so operands of rank 0 would
+    count as much as the others."""
     from torch._decomp import decomposition_table
 
     _, dtype = elementwise_dtypes(

@@ -1,4 +1,4 @@
-"""Special functions."""
+"""Decompositions of special functions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor
 
 
 def mvlgamma(x: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function. 16-bit floats are rounded after
-    each step, as in eager."""
+    """Returns the logarithm of the multivariate gamma function. 16-bit floats are rounded
+    after each step, as in eager."""
     dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
     halves = torch.arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=dtype, device=x.device)
     terms = (halves + x.unsqueeze(-1)).lgamma()
@@ -18,8 +18,8 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
 
 
 def xlog1py(x: Tensor, other: Tensor) -> Tensor:
-    """x * log1p(other). Only correct below autograd: at x = 0 the result is 0, but the
-    gradient isn't."""
+    """Returns x * log1p(other). Only correct below autograd: at x = 0 the result is 0, but
+    the gradient isn't."""
     dtype = torch.result_type(x, other)
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()

@@ -1,4 +1,4 @@
-"""Bags of embeddings."""
+"""Decompositions of embedding bags and their gradients."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from torch_ltc._decompositions.checks import zero_if
 def _bag_maximum(
     rows: Tensor, kept: Tensor, bag: Tensor, place: Tensor, bags: int
 ) -> tuple[Tensor, Tensor]:
-    """The maximum of each bag's kept `rows` and the position of the first row that has
-    it. Like eager's comparisons, it skips NaN except in a bag's first row."""
+    """Returns the maximum of each bag's kept `rows`, and the position of the first row that
+    contains it. Like eager's comparisons, ignores NaN except in a bag's first row."""
     target = bag.unsqueeze(-1).expand_as(rows)
     last = len(place)
     none = torch.full_like(rows[:1], last, dtype=place.dtype).expand(bags, -1)
@@ -63,11 +63,12 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Rows of `weight` (rows, width), reduced by bag: sum, mean or maximum.
+    """Reduces rows of `weight` [rows, width] to bags [bags, width]. `mode`: 0 sum, 1 mean,
+    2 maximum.
 
     Also returns each index's bag, the bags' sizes, and PyTorch's `max_indices`: for a
-    maximum (bags, width) the row of each number. Eager returns zeros as sizes for sums,
-    and no bags if one kernel adds all rows.
+    maximum, the row of each element [bags, width]. As in eager, the sizes for sums are
+    zeros, and `bag` is empty if one kernel of eager adds all rows.
     """
     bags = offsets.numel() - int(include_last_offset)
     zero = _checked_offsets(offsets, indices.numel())
@@ -81,7 +82,7 @@ def embedding_bag(
     bag = _bag_of(place, offsets[:bags])
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     dtype = rows.dtype
-    # Eager rounds the sum, neither its terms nor what it adds them to.
+    # Eager rounds only the complete sum of 16-bit floats, no terms or partial sums.
     if mode != 2:
         rows = _widened(rows)
     if per_sample_weights is not None:
@@ -129,7 +130,8 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """`bag`, `sizes` and `chosen` are results of `embedding_bag`."""
+    """Returns the gradient of the weight [rows, width]. `bag`, `sizes` and `chosen` are
+    results of `embedding_bag`. Raises NotImplementedError for a sparse gradient."""
     if sparse:
         raise NotImplementedError
     wide = _widened(grad)
@@ -175,8 +177,8 @@ def embedding_bag_per_sample_weights_backward(
 def embedding_bag_forward_only(
     weight: Tensor, indices: Tensor, offsets: Tensor, *args: Any, **kwargs: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`embedding_bag` without a gradient, whose `sizes` for sums have one element for
-    each offset."""
+    """Computes `embedding_bag` without a gradient. As in eager, `sizes` and `max_indices`
+    for sums then have an element for each offset."""
     total, bag, sizes, chosen = embedding_bag(weight, indices, offsets, *args, **kwargs)
     mode = args[1] if len(args) > 1 else kwargs.get("mode", 0)
     if mode == 0:

@@ -1,7 +1,7 @@
-"""Formulas whose gradients save the same tensors as PyTorch's own.
+"""Formulas whose gradients save the same tensors as PyTorch's gradients.
 
-A formula above autograd saves the operands of its steps. Ops that are linear in their
-first operand save only sizes, so that eager can run backward through them repeatedly.
+For a formula above autograd, each step saves its operands. Eager's ops that are linear in
+their first operand save only sizes, so that backward can run repeatedly.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from torch import Tensor
 
 def _needs_gradient(x: Tensor) -> bool:
     if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
-        return False  # the formula's own steps have tangents
+        return False  # the formula's steps compute the tangents
     return torch.is_grad_enabled() and x.requires_grad
 
 
 def _name_gradient(function: Any, op: str) -> None:
-    """Gives the `grad_fn` of the function's results the name of eager's."""
+    """Gives the `grad_fn` of the function's results the name that it has in eager."""
     function._backward_cls.__name__ = op.title().replace("_", "") + "Backward0"
 
 
 def linear(
     op: str, formula: Callable[..., Tensor], derived: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
-    """`formula` of `op`, linear in its first argument, with the gradient of `derived`,
-    which is the same function unless eager's gradient differs."""
+    """Returns `formula` of `op`, which is linear in its first argument, with the gradient
+    of `derived`: the same formula, unless eager's gradient differs."""
 
     class Linear(torch.autograd.Function):
         @staticmethod
@@ -60,8 +60,8 @@ def linear(
 
 
 class _Median(torch.autograd.Function):
-    """Returns the second operand, an element of the first one: all elements that equal it
-    share its gradient."""
+    """Returns `chosen`, an element of `x`. All elements of `x` that equal it share the
+    gradient."""
 
     generate_vmap_rule = True
 

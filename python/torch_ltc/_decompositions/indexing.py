@@ -11,7 +11,8 @@ from torch import Tensor
 def masked_scatter_backward(
     grad_output: Tensor, mask: Tensor, sizes: Sequence[int]
 ) -> Tensor:
-    """The gradients where the mask is true, in order, padded with zeros."""
+    """Returns the gradients where the mask is true, in order, padded with zeros to
+    `sizes`."""
     count = torch.Size(sizes).numel()
     mask = mask.expand_as(grad_output).flatten()
     place = torch.where(mask, mask.cumsum(0) - 1, count)

@@ -1,7 +1,7 @@
-"""Interpolation of images: PyTorch's formulas, except for bytes.
+"""Decompositions of image interpolation, by PyTorch's formulas except for uint8.
 
-For uint8, PyTorch's kernels round in between and use fixed-point weights, so the
-program calls those kernels themselves.
+For uint8, PyTorch's kernels round intermediate results and use fixed-point weights, so the
+program calls these kernels.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ aten = torch.ops.aten
 
 
 def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
-    """PyTorch's formula, which reads past the end if a scale is too small for the
-    sizes; eager's kernel repeats the last element."""
+    """Returns PyTorch's formula, except for scales that are too small for the sizes: there
+    the formula would read past the end, and eager's kernel repeats the last element."""
 
     def upsample(self: Tensor, size: Sequence[int], *scales: float | None) -> Tensor:
         for length, end, scale in zip(self.shape[2:], size, scales, strict=False):
@@ -34,9 +34,10 @@ def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
 def _ignoring_scales(
     formula: Callable[..., Tensor], factors: Sequence[int], leading: int, need: Callable
 ) -> Callable[..., Tensor]:
-    """`formula` like eager's kernels that ignore the scale of a dim whose size is
-    multiplied by one of `factors`: 1.007 leaves 20 rows 20. `need` is `any`, or `all` if
-    the kernel ignores scales only together; `leading`: arguments before them."""
+    """Returns `formula` without scales that eager's kernel ignores: those of a dimension
+    whose size is multiplied by one of `factors` (a scale of 1.007 maps 20 rows to 20).
+    `need`: `any`, or `all` if the kernel ignores the scales only together. `leading`: the
+    number of arguments before the scales."""
 
     def upsample(self: Tensor, size: Sequence[int], *rest: Any) -> Tensor:
         is_free = [
@@ -83,8 +84,8 @@ def _linear(op: Any) -> Callable[..., Tensor]:
 def _between(
     x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
-    """Linear interpolation as a sum of products, like eager's kernel. PyTorch's formula
-    subtracts the neighbors, which makes NaN of an infinity."""
+    """Interpolates linearly by a sum of products, like eager's kernel. PyTorch's formula
+    subtracts the neighbors, which turns an infinity into NaN."""
     is_short = x.dtype in (torch.float16, torch.bfloat16)
     wide = torch.float32 if is_short else x.dtype
     rank = len(size)

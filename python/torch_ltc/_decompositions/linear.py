@@ -1,4 +1,4 @@
-"""Distances and products of more than two operands."""
+"""Decompositions of distances, cross products and trilinear products."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 
 
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    """Norms of all differences; eager may use a matrix product for p = 2, which is less
-    exact."""
+    """Returns the p-norms of all differences of rows. For p = 2, eager may use a matrix
+    product, which is less exact."""
     del compute_mode
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    if p == math.inf:  # of these, only eager's maximum of two tensors skips NaN
+    if p == math.inf:  # of eager's distances, only cdist's maximum ignores NaN
         difference = torch.where(difference.isnan(), 0.0, difference)
     return _norm(difference, p)
 
@@ -45,9 +45,9 @@ def _pairs(x: Tensor) -> list[Tensor]:
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
-    if x.numel() == 0:  # also for the maximum of an empty tensor
+    if x.numel() == 0:  # amax would reject an empty dimension
         return x.sum(-1)
-    if p == 0:  # counts a denormal, and isn't a number at NaN
+    if p == 0:  # denormals count as well; NaN gives NaN
         return x.abs().ceil().clamp(max=1).sum(-1)
     if p == math.inf:
         return x.abs().amax(-1)
@@ -55,8 +55,8 @@ def _norm(x: Tensor, p: float) -> Tensor:
 
 
 def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
-    """The gradient of a norm, by the operations of eager's kernels: equal maxima have the
-    whole gradient each, and infinities and NaN stay in their places."""
+    """Returns the gradient of a norm, by the operations of eager's kernels: each of several
+    equal maxima gets the whole gradient, and infinities and NaN stay in their places."""
     if p == 0:
         return torch.zeros_like(x)
     sign = torch.where(x.isnan(), x, x.sign())
@@ -76,8 +76,8 @@ def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
 
 
 def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """The cross product of vectors. Each product is rounded, as in eager, which matters
-    for 16-bit floats."""
+    """Returns the cross product of vectors of size 3 along `dim`. Each product is rounded,
+    as in eager, which matters for 16-bit floats. Raises ValueError for other sizes."""
     if x.dim() != other.dim() or x.size(dim) != 3 or other.size(dim) != 3:
         raise ValueError("no vectors in space")
     x, other = torch.broadcast_tensors(x, other)
@@ -95,9 +95,9 @@ def trilinear(
     sumdim: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:
-    """Sums of products of three tensors of size 1 in the dims where they are expanded.
-    Like eager, first sums the products of two over the dims that the third doesn't
-    have, and rounds them."""
+    """Sums the products of three tensors over `sumdim`, after each was unsqueezed at its
+    expanded dims. Like eager, first sums the products of the first two over the dims that
+    the third lacks, and rounds these sums."""
     del unroll_dim
     for dim in expand1:
         i1 = i1.unsqueeze(dim)
@@ -105,7 +105,7 @@ def trilinear(
         i2 = i2.unsqueeze(dim)
     for dim in expand3:
         i3 = i3.unsqueeze(dim)
-    # Sums of 16-bit numbers are rounded once.
+    # Sums of 16-bit floats are rounded once.
     wide = torch.float32 if i1.dtype in (torch.float16, torch.bfloat16) else i1.dtype
     first = [dim for dim in sumdim if dim in expand3]
     both = i1.to(wide) * i2.to(wide)

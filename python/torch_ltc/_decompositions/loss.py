@@ -1,4 +1,4 @@
-"""Losses of several classes."""
+"""Decompositions of margin losses over several classes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch_ltc._decompositions.checks import zero_if
 
 
 def _positive_part(x: Tensor) -> Tensor:
-    """max(x, 0). The value and the gradient are 0 for NaN; the gradient is 0 at 0, where
-    that of `clamp` isn't."""
+    """Returns max(x, 0). The value and the gradient are 0 for NaN. The gradient at 0 is 0,
+    unlike that of `clamp`."""
     return torch.where(x > 0, x, 0)
 
 
@@ -68,7 +68,8 @@ def multi_margin_loss_backward(
 def multilabel_margin_loss_forward(
     x: Tensor, target: Tensor, reduction: int
 ) -> tuple[Tensor, Tensor]:
-    """PyTorch's formula (torch 2.13) also counts the positions after the last class."""
+    """Returns the loss, and a mask of the target classes in x's dtype. PyTorch's formula
+    (torch 2.13) isn't used, because it also counts the positions after the last class."""
     if x.dim() > 2 or x.shape[-1:] == (0,):
         raise RuntimeError(
             "Expected non-empty vector or matrix with optional 0-dim batch size, "
@@ -106,8 +107,8 @@ def multilabel_margin_loss_backward(
 
 
 def _label_margins(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The margins [sample, given class, other class], a mask of the margins that count, a
-    mask of the given classes, and the given classes by position."""
+    """Returns the margins [sample, given class, other class], a mask of the margins that
+    count, a mask of the given classes, and the given classes by position."""
     scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
     count = scores.shape[1]
     places = torch.arange(count, device=x.device)

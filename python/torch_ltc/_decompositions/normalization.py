@@ -1,4 +1,4 @@
-"""Norms of slices."""
+"""The decomposition of `renorm`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Slices whose norm is at most `maxnorm`. PyTorch's formula isn't used, because it
-    casts a factor by a non-functional op (torch 2.13)."""
+    """Scales each slice along `dim` whose p-norm exceeds `maxnorm` to that norm. PyTorch's
+    formula isn't used, because it casts a factor by a non-functional op (torch 2.13)."""
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

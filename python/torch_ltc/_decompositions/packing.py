@@ -1,8 +1,8 @@
-"""Packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and its relatives.
+"""Decompositions for packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and
+`pad_packed_sequence`.
 
-The batch sizes are numbers on the CPU, as recurrent networks require. Packing is one
-gather of the padded elements, unpacking one of the packed ones, so that the ops don't
-depend on the lengths.
+The batch sizes are a CPU tensor, as recurrent networks require. Packing gathers the padded
+elements and unpacking the packed elements, so that the ops don't depend on the lengths.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def _check(sequences: Tensor, lengths: Tensor, batch: int) -> None:
-    """Raises the errors of PyTorch's kernel (torch 2.13), in its words."""
+    """Raises the errors of PyTorch's kernel (torch 2.13), with its messages."""
     if lengths.device.type != "cpu" or lengths.dtype != torch.int64:
         raise RuntimeError(
             "'lengths' argument should be a 1D CPU int64 tensor, but got "
@@ -49,7 +49,7 @@ def pack_padded_sequence(
     batch = sequences.shape[1]
     _check(sequences, lengths, batch)
     steps = torch.arange(int(lengths[0]))
-    is_inside = steps.unsqueeze(1) < lengths  # row by row: step by step
+    is_inside = steps.unsqueeze(1) < lengths  # [step, sequence]
     positions = steps.unsqueeze(1) * batch + torch.arange(batch)
     chosen = positions[is_inside].to(sequences.device)
     data = sequences.flatten(0, 1).index_select(0, chosen)
@@ -63,7 +63,8 @@ def pad_packed_sequence(
     padding_value: complex,
     total_length: int,
 ) -> tuple[Tensor, Tensor]:
-    """Raises for arguments that only PyTorch's kernel knows how to handle or reject."""
+    """Returns the padded sequences and their lengths. Raises ValueError for arguments that
+    PyTorch's kernel must handle or reject."""
     sizes = batch_sizes.tolist()
     elements = data.shape[0]
     is_packed = sizes == sorted(sizes, reverse=True) and sizes[-1] > 0
@@ -86,8 +87,9 @@ def pad_packed_sequence(
 def pack_functional(
     sequences: Tensor, lengths: Tensor, batch_first: bool
 ) -> tuple[Tensor, Tensor]:
-    """The kernel at key Functionalize, where PyTorch's own fallback would return sizes
-    that aren't a plain CPU tensor. In inference mode no other kernel precedes it."""
+    """The kernel of `_pack_padded_sequence` at key Functionalize, where PyTorch's fallback
+    would return batch sizes that aren't a plain CPU tensor. In inference mode, no kernel
+    at a higher key runs before it."""
     if sequences.device.type == "lazy":
         return pack_padded_sequence(sequences, lengths, batch_first)
 

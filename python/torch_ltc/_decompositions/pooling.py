@@ -1,7 +1,7 @@
-"""Pooling over three dimensions, by gathering each window's elements.
+"""Decompositions of pooling over three dimensions, by gathering each window's elements.
 
-Windows may differ in size (adaptive pooling, windows clipped at the edge): missing
-elements of shorter ones are masked, so that infinities and NaN stay in their windows.
+Windows may differ in size (adaptive pooling, windows clipped at the edge): the missing
+elements of shorter windows are masked, so that infinities and NaN stay in their windows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DIMS = 3
 
 @dataclass
 class Windows:
-    """The windows along one dimension: the first position of each, the distance between
-    its elements, and their number. Elements outside [0, size) are missing."""
+    """The windows along a dimension of `size` elements: the first position and the length
+    of each, and the step between elements. Elements outside [0, size) are missing."""
 
     size: int
     starts: list[int]
@@ -80,7 +80,8 @@ def adaptive_windows(sizes: Sequence[int], outputs: Sequence[int]) -> list[Windo
 
 
 def _gather(x: Tensor, dim: int, windows: Windows, missing: float) -> Tensor:
-    """Splits dimension `dim` in two: the window and the element in it."""
+    """Replaces dimension `dim` by two: the window and the element in the window. Missing
+    elements have the value `missing`."""
     positions = torch.tensor(windows.positions())
     inside = (positions >= 0) & (positions < windows.size)
     count, longest = positions.shape
@@ -153,8 +154,8 @@ def adaptive_avg_pool3d(x: Tensor, output_size: Sequence[int]) -> Tensor:
 
 
 def _max(x: Tensor, windows: list[Windows]) -> tuple[Tensor, Tensor]:
-    """The first maximum of each window, or its last NaN, and its position in the
-    flattened last three dimensions."""
+    """Returns the first maximum of each window, or its last NaN, and the position of that
+    element in the flattened last three dimensions."""
     leading = x.dim() - DIMS
     sizes = x.shape[leading:]
     places = [torch.tensor(_nearest_inside(along)) for along in windows]
@@ -176,8 +177,9 @@ def _max(x: Tensor, windows: list[Windows]) -> tuple[Tensor, Tensor]:
 
 
 def _nearest_inside(along: Windows) -> list[list[int]]:
-    """Elements that a window doesn't have are copies of those nearest to them, which
-    change neither which value is the first maximum nor which NaN is the last."""
+    """Returns the positions of each window's elements, with the nearest position inside in
+    place of a missing element. Such copies change neither which value is the first maximum
+    nor which NaN is the last."""
     result = []
     for places in along.positions():
         inside = [place for place in places if 0 <= place < along.size]
@@ -189,8 +191,8 @@ def _nearest_inside(along: Windows) -> list[list[int]]:
 
 
 def _positions(places: list[Tensor], sizes: Sequence[int]) -> Tensor:
-    """The positions of each window's elements in the flattened dims, as int64:
-    (windows in each of three dims, elements)."""
+    """Returns the positions of each window's elements in the flattened dims, as int64:
+    [windows in each of three dims, elements]."""
     result = torch.zeros((), dtype=torch.int64)
     for i, along in enumerate(places):
         shape = [1] * (2 * DIMS)
@@ -212,7 +214,7 @@ def max_pool3d_with_indices(
         x.shape[-DIMS:], kernel_size, stride, padding, dilation, ceil_mode
     )
     values, positions = _max(x, windows)
-    # The only one of these that preserves it in eager.
+    # In eager, of these ops only this one preserves the channels-last format.
     if _is_channels_last(x):
         values, positions = _channels_last(values), _channels_last(positions)
     return values, positions
@@ -281,11 +283,11 @@ def max_unpool3d(
 def _max_unpool(
     op: Any, x: Tensor, indices: Tensor, size: Sequence[int], *rest: Sequence[int]
 ) -> Tensor:
-    """PyTorch's formula numbers the elements of all planes: an index past the end of
-    its plane refers to the next one."""
+    """Runs PyTorch's formula with checked indices: the formula numbers the elements of all
+    planes, so an index past the end of its plane would refer to the next plane."""
     from torch._decomp import decomposition_table
 
-    if not x.numel():  # the formula's result wouldn't depend on it
+    if not x.numel():  # the result wouldn't depend on the check
         raise NotImplementedError
     volume = "x".join(map(str, size))
     zero = zero_if(

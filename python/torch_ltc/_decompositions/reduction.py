@@ -1,4 +1,4 @@
-"""Order statistics of whole tensors."""
+"""Decompositions of order statistics of whole tensors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch_ltc._decompositions import gradients
 
 
 def median(x: Tensor) -> Tensor:
-    """The lower of two middle elements; NaN if there is one (NaNs are sorted to the
-    end)."""
-    if not x.numel():  # NaN, or the integer that the processor makes of it
+    """Returns the middle element, the lower of two; NaN if any element is NaN (NaNs are
+    sorted to the end)."""
+    if not x.numel():  # NaN, or the integer to which the processor converts NaN
         none = torch.tensor(math.nan, device="cpu").to(x.dtype).item()
         chosen = torch.full((), none, dtype=x.dtype, device=x.device)
         return chosen + x.sum() if x.is_floating_point() else chosen
@@ -25,7 +25,8 @@ def median(x: Tensor) -> Tensor:
 
 
 def nanmedian(x: Tensor) -> Tensor:
-    """The lower of two middle elements; NaN if there is nothing else."""
+    """Returns the middle one of the elements that aren't NaN, the lower of two; NaN if
+    there are none."""
     if not x.numel() or not x.is_floating_point():
         return median(x)
     ordered = torch.sort(x.flatten())[0]

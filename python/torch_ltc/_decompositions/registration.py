@@ -1,10 +1,10 @@
-"""Ops decomposed into traced ones by formulas in Python.
+"""Registers formulas in Python that decompose ops into traced ops.
 
-PyTorch has formulas of its ops for its compilers (`torch._decomp`); those in
-`TORCH_DECOMPOSITIONS` replace ops without a lowering, and `PYTHON_DECOMPOSITIONS` has
-our formulas for ops where PyTorch has none, or none that agrees with its kernels. They
-run below autograd, so that the gradient is eager's, also at infinities, NaN and ties.
-Those in `ABOVE_AUTOGRAD` also run above it, and the gradient is the formula's.
+PyTorch has formulas of its ops for its compilers (`torch._decomp`). The formulas in
+`TORCH_DECOMPOSITIONS` replace ops without a lowering; `PYTHON_DECOMPOSITIONS` has our
+formulas for ops where PyTorch has none, or none that agrees with its kernels. They run
+below autograd, so that the gradient is eager's, including infinities, NaN and ties. The
+formulas in `ABOVE_AUTOGRAD` also run above autograd, which differentiates them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch_ltc._backend import bindings
 
 #: Overloads of `torch.ops.aten` (torch 2.13). Each formula consists of functional ops
-#: and views; the OpInfo sweep compares them with eager.
+#: and views; the OpInfo sweep compares the formulas with eager.
 TORCH_DECOMPOSITIONS = (
-    # interpolation and sampling
     # windows
     "col2im",
     "im2col",
@@ -45,7 +44,7 @@ TORCH_DECOMPOSITIONS = (
     "nan_to_num",
 )
 
-#: Modules and functions of this package, imported on first use.
+#: The module and function of this package for each op, imported on first use.
 PYTHON_DECOMPOSITIONS = {
     "_adaptive_avg_pool3d": "pooling.adaptive_avg_pool3d",
     "_amp_foreach_non_finite_check_and_unscale": "scaling.non_finite_check_and_unscale",
@@ -98,7 +97,7 @@ PYTHON_DECOMPOSITIONS = {
     "upsample_trilinear3d": "interpolation.upsample_trilinear3d",
 }
 
-#: Linear in the first operand; eager saves no values for their gradients.
+#: Ops that are linear in their first operand: eager saves no values for their gradients.
 LINEAR = (
     "_adaptive_avg_pool3d",
     "_upsample_nearest_exact1d",
@@ -113,8 +112,8 @@ LINEAR = (
     "upsample_trilinear3d",
 )
 
-#: Ops whose gradient in eager is an op without a lowering, or reads a value; and one that
-#: functionalization decomposes with other errors.
+#: Ops whose gradient in eager is an op without a lowering or reads a value, and an op that
+#: functionalization would decompose with different errors.
 ABOVE_AUTOGRAD = (
     *LINEAR,
     "_pack_padded_sequence",
@@ -127,15 +126,15 @@ ABOVE_AUTOGRAD = (
     "narrow_copy",
 )
 
-#: Formulas of which eager's gradient is the derivative, where it isn't that of the
-#: formula of the values.
+#: Formulas whose derivative is eager's gradient, for ops where the derivative of the
+#: formula in `PYTHON_DECOMPOSITIONS` isn't.
 LINEAR_GRADIENTS = {
     "upsample_bicubic2d": "interpolation.derived_bicubic2d",
     "upsample_nearest1d": "interpolation.copies_nearest1d",
     "upsample_nearest3d": "interpolation.copies_nearest3d",
 }
 
-#: Of these, also above autograd for a sparse gradient.
+#: Ops whose formula also runs above autograd if a sparse gradient is requested.
 WITH_SPARSE_GRADIENTS = ("_embedding_bag",)
 
 _libraries: list[torch.library.Library] = []
@@ -173,8 +172,8 @@ _taken: dict[tuple, bool] = {}
 
 
 def _stand_in(value: Any) -> Any:
-    """A CPU tensor with the size and dtype of a lazy one. Indices are zero, which is in
-    range."""
+    """Replaces a lazy tensor by a CPU tensor of its sizes and dtype. Integers are zero,
+    which is an index in range."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
         is_index = not value.is_floating_point() and value.dtype != torch.bool
         make = torch.zeros if is_index else torch.ones
@@ -190,11 +189,12 @@ def _kind(value: Any) -> Any:
 
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether eager's kernel accepts these sizes, dtypes and numbers. Formulas check
-    less strictly, so eager's kernel runs on the first small call of each kind."""
+    less strictly, so eager's kernel runs for the first call of each kind with at most
+    4096 elements; calls with more elements are accepted."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
-        return False  # a formula would make sizes constants of a capture
+        return False  # a formula would make the sizes constants of a torch.compile graph
     if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
         return True
     key = (op, spec, *map(_kind, leaves))
@@ -202,7 +202,7 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
         if len(_taken) > _MAX_ELEMENTS:
             _taken.clear()
         try:
-            # Not the user's call, so it ignores the thread's modes.
+            # The user's modes must not see this call.
             with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
                 given, named = tree_map(_stand_in, (args, kwargs))
                 bindings().check_unchecked_operands(op.name(), *given, **named)
@@ -214,16 +214,16 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _as_new(value: Any) -> Any:
-    """A result is neither a view nor does it share memory with an operand. (For
-    functionalization `_unsafe_view` does.)"""
+    """Copies a view: an op's result must not share memory with an operand. (According to
+    functionalization, the result of `_unsafe_view` does.)"""
     if isinstance(value, torch.Tensor) and value._is_view():
         return value.clone()
     return value
 
 
 def _above(op: Any, formula: Callable) -> Callable:
-    """Calls that a formula can't compute are handled like ops without one, by PyTorch's
-    kernels, which the formula precedes and which have eager's results and messages."""
+    """Returns the kernel above autograd: the formula, or, for calls that the formula can't
+    compute, PyTorch's kernel, which has eager's results and messages."""
     keys = (torch._C.DispatchKey.Autograd, torch._C.DispatchKey.CompositeImplicitAutograd)  # fmt: skip
     key = next(key for key in keys if op.has_kernel_for_dispatch_key(key))
 
@@ -237,8 +237,8 @@ def _above(op: Any, formula: Callable) -> Callable:
 
 
 def _above_if_sparse(op: Any, formula: Callable) -> Callable:
-    """Runs the formula above autograd if a sparse gradient is requested, which no kernel
-    below autograd can return."""
+    """Returns a kernel that runs the formula above autograd if a sparse gradient is
+    requested, which no kernel below autograd can return."""
     place = [argument.name for argument in op._schema.arguments].index("sparse")
     autograd = torch._C.DispatchKey.Autograd
     above = _above(op, formula)
@@ -252,7 +252,7 @@ def _above_if_sparse(op: Any, formula: Callable) -> Callable:
 
 
 def _with_gradient(name: str, formula: Callable) -> Callable:
-    """`formula`, saving what eager saves for its gradient."""
+    """Returns `formula`, but saving only what eager saves for the gradient."""
     if name not in LINEAR:
         return formula
 
@@ -267,9 +267,9 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
 
 
 def _new_memory() -> contextlib.AbstractContextManager:
-    """A formula's results in inference mode are inference tensors, whatever called it.
-    Only views of normal tensors are created with this key excluded.
-    """
+    """Returns a context in which a formula's results in inference mode are inference
+    tensors, even if the caller excludes key ADInplaceOrView: PyTorch only excludes this
+    key to create views of normal tensors."""
     if not torch.is_inference_mode_enabled():
         return contextlib.nullcontext()
     excluded = torch._C._dispatch_tls_local_exclude_set()
@@ -280,7 +280,7 @@ def _new_memory() -> contextlib.AbstractContextManager:
 
 
 def _below(op: Any, formula: Callable) -> Callable:
-    # A trial would draw from eager's generator.
+    # A trial with eager's kernel would draw from the generator.
     draws = torch.Tag.nondeterministic_seeded in op.tags
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
@@ -302,7 +302,7 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS.items()
     }
     with warnings.catch_warnings():
-        # The fallback is registered by name for ops that PyTorch decomposes.
+        # Replaces fallbacks that were registered by name for ops that PyTorch decomposes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():

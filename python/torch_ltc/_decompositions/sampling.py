@@ -1,4 +1,4 @@
-"""Samples of images at the points of a grid."""
+"""Decompositions of affine grids and of sampling at the points of a grid."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
-    """Makes `result` depend on the grid with a gradient of zero, which is dense, not an
-    expanded number: the nearest element doesn't change with the grid."""
+    """Makes `result` depend on the grid with a gradient of zero: the nearest element
+    doesn't change with the grid. The gradient is dense, not an expanded scalar."""
     never = torch.zeros((), dtype=torch.bool, device=result.device)
     return torch.where(never, (grid * 0).sum().to(result.dtype), result)
 
@@ -19,8 +19,9 @@ def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
 def affine_grid_generator(
     theta: Tensor, size: list[int], align_corners: bool
 ) -> Tensor:
-    """The identity's positions are the centers of pixels, where the gradient of a
-    sample jumps: the operations are eager's, so that the roundings are too."""
+    """Returns the positions of an affine grid, by eager's operations. Their rounding
+    matters: the identity's positions are the centers of pixels, where the gradient of a
+    sample jumps."""
     batch, _, *extents = size
     rank = len(extents)
     options = {"dtype": theta.dtype, "device": theta.device}
@@ -36,7 +37,8 @@ def affine_grid_generator(
 
 
 def _steps(extent: int, align_corners: bool, options: dict[str, Any]) -> Tensor:
-    """Centers of `extent` pixels (their outer edges if `align_corners`), -1 to 1."""
+    """Returns positions of `extent` pixels between -1 and 1, which are the outer edges of
+    the image, or with `align_corners` the centers of its first and last pixel."""
     if extent <= 1:
         return torch.zeros(1, **options)
     steps = torch.linspace(-1, 1, extent, **options)
@@ -50,9 +52,9 @@ def grid_sampler_2d(
     padding_mode: int,
     align_corners: bool,
 ) -> Tensor:
-    """PyTorch's formula for bicubic samples. The others depend on how positions are
-    rounded: which element is the nearest, and on which side of a pixel's center the
-    gradient is taken."""
+    """Samples images at the points of a grid, bicubically by PyTorch's formula. Linear and
+    nearest samples depend on how positions are rounded: which element is the nearest, and
+    on which side of a pixel's center the gradient is taken."""
     if interpolation_mode != 2:
         return _sample(
             x, grid, interpolation_mode, padding_mode, align_corners, _reflect_twice
@@ -82,8 +84,8 @@ def _sample(
     align: bool,
     reflect: Callable[[Tensor, float, float], Tensor],
 ) -> Tensor:
-    """Interpolation between the elements (or the nearest one) around each point of the
-    grid; mode 0 linear, 1 nearest; padding 0 zeros, 1 border, 2 reflection."""
+    """Samples `x` at each point of the grid. `interpolation_mode`: 0 linear, 1 nearest;
+    `padding_mode`: 0 zeros, 1 border, 2 reflection."""
     batch, channels, *sizes = x.shape
     points = [
         _source(grid[..., len(sizes) - 1 - i], size, padding_mode, align, reflect)
@@ -111,7 +113,7 @@ def _between(flat: Tensor, points: list[Tensor], sizes: list[int]) -> Tensor:
             weight = share if weight is None else weight * share
         values, inside = _voxels(flat, places, sizes)
         part = values * weight.unsqueeze(1)
-        if rank == 3:  # eager skips what is outside, also if its weight is infinite
+        if rank == 3:  # eager ignores elements outside, even with an infinite weight
             part = torch.where(inside.unsqueeze(1), part, 0.0)
         total = part if total is None else total + part
     return total.contiguous()
@@ -132,8 +134,8 @@ def _source(
         place = reflect(place, low, high)
     if padding_mode == 0:
         return place
-    # NaN, also from the reflection of an infinite position: the end that eager's
-    # kernel for images, or the one for volumes, happens to choose.
+    # NaN (also the reflection of an infinite position) becomes the end that eager's kernel
+    # chooses: the first element for images, the last for volumes.
     top = size - 1
     return _clip(place, top, 0 if reflect is _reflect_twice else top)
 
@@ -169,12 +171,12 @@ def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
 def _voxels(
     flat: Tensor, places: list[Tensor], sizes: list[int]
 ) -> tuple[Tensor, Tensor]:
-    """The values at the positions (zero for a position outside), and a mask of the
+    """Returns the values at the positions (zero for a position outside), and a mask of the
     positions inside."""
     inside, position = None, None
     for place, size in zip(places, sizes):
         within = (place >= 0) & (place <= size - 1)
-        index = torch.where(within, place, 0).to(torch.int64)  # also of NaN
+        index = torch.where(within, place, 0).to(torch.int64)  # 0 for NaN, too
         inside = within if inside is None else inside & within
         position = index if position is None else position * size + index
     batch, channels = flat.shape[:2]

@@ -1,6 +1,6 @@
-"""Scales of losses: the ops of `torch.amp.GradScaler`.
+"""Decompositions of the ops of `torch.amp.GradScaler`, which scales losses.
 
-They write their operands; functionalization calls the functional forms below.
+These ops write to their operands; functionalization calls the functional forms below.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from torch import Tensor
 def non_finite_check_and_unscale(
     gradients: list[Tensor], found: Tensor, inverse: Tensor
 ) -> tuple[list[Tensor], Tensor]:
-    """A gradient's maximum is infinite or NaN if one of its elements is. Eager
-    multiplies 16-bit gradients in float32."""
+    """Returns the gradients times `inverse`, and 1.0 in place of `found` if an element is
+    infinite or NaN (then its gradient's maximum norm is, too). Like eager, multiplies
+    16-bit gradients in float32."""
     largest = [
         torch.linalg.vector_norm(gradient, float("inf")).double()
         for gradient in gradients
@@ -38,7 +39,7 @@ def update_scale(
     backoff: float,
     interval: int,
 ) -> tuple[Tensor, Tensor]:
-    """Eager multiplies in double."""
+    """Returns the new scale and growth tracker. Like eager, multiplies in double."""
     was_found = found != 0
     steps = tracker + 1
     is_due = steps == interval
