@@ -1,1 +1,1 @@
-"""Reports and pages that show people what their steps are."""
+"""Reports and pages that show users what their steps consist of."""

@@ -1,5 +1,5 @@
-"""Collectives beside the commands that compute while values are exchanged: the two lanes
-of a dump page."""
+"""Draws the two lanes of a dump page: commands, and the collectives that exchange values
+while these compute."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ class Exchange:
 
     @property
     def between(self) -> range:
-        """Numbers of the commands that run while values are exchanged."""
+        """The numbers of the commands that run while values are exchanged."""
         return range(self.start.number + 1, self.wait.number)
 
 
 def exchanges(commands: list[Command]) -> list[Exchange]:
-    """The collectives that a program both starts and waits for, in order of starts."""
+    """Returns the collectives that a program both starts and waits for, in the order of
+    their starts."""
     waits = {c.started_by: c for c in commands if c.started_by is not None}
     starts = [c for c in commands if c.collective and c.started_by is None]
     found = [Exchange(start, waits.get(start.number, start)) for start in starts]
@@ -40,8 +41,8 @@ def _blocks(command: Command) -> bool:
 
 
 def two_lanes(commands: list[Command], seconds: list[float]) -> str:
-    """The commands of a step and its collectives as two lanes of time, as HTML; empty
-    without collectives. `seconds`: the time of each command in a run, or none."""
+    """Returns HTML with the commands of a step and its collectives as two lanes of time; ""
+    without collectives. `seconds`: the time of each command in a run, or an empty list."""
     found = exchanges(commands)
     if not found:
         return ""
@@ -56,7 +57,8 @@ def two_lanes(commands: list[Command], seconds: list[float]) -> str:
 
 
 def overlap_text(found: list[Exchange], seconds: list[float]) -> str:
-    """How much is computed during the exchanges; `seconds` of each command, or none."""
+    """Returns sentences about how much is computed during the exchanges. `seconds`: the
+    time of each command, or an empty list."""
     size = sum(exchange.wait.bytes for exchange in found)
     text = f"Collectives: {len(found)}, with results of {bytes_text(size)}. "
     if not seconds:
@@ -75,7 +77,7 @@ def overlap_text(found: list[Exchange], seconds: list[float]) -> str:
 def _drawing(
     commands: list[Command], found: list[Exchange], seconds: list[float]
 ) -> str:
-    """The two lanes as SVG. Collectives that overlap are in separate rows."""
+    """Draws the two lanes as SVG. Collectives that overlap are in separate rows."""
     widths = seconds or [1.0] * len(commands)
     ends = list(accumulate(widths, initial=0.0))
     scale = (WIDTH - LEFT) / (ends[-1] or 1.0)

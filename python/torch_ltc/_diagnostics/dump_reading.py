@@ -11,7 +11,7 @@ from torch_ltc._backend import bindings
 
 
 def stage_files() -> dict[str, str]:
-    """The file name of each stage in a dump folder."""
+    """Returns the file name of each stage in a dump folder."""
     return {stage: file for stage, file, _ in bindings().STAGES}
 
 
@@ -32,7 +32,7 @@ class Command:
 
     number: int
     op: str  # "kernel_call", "matmul", "join"
-    callee: str  # of a kernel or host call
+    callee: str  # the function of a kernel call or host call
     lines: list[str]  # "train.py:12"
     operands: list[int]  # numbers of buffers
     results: list[int]
@@ -50,7 +50,8 @@ class Command:
 
     @property
     def computes(self) -> str:
-        """ "aten.add+aten.tanh", or the function's name where no op is known."""
+        """What the command computes: "aten.add+aten.tanh", or the function's name if no op
+        is known."""
         if self.collective:
             return f"{self.name.removeprefix('torch_ltc::')} {self.collective}"
         if not self.ops:
@@ -61,11 +62,11 @@ class Command:
 
 @dataclass
 class Buffer:
-    """Memory of a value, from the first command that writes it to the last that uses
-    it."""
+    """The memory of a value, in use from command `first`, which first writes it, to command
+    `last`, which last uses it."""
 
     place: str  # arena, output, parameter, scalar or constant
-    number: int  # the offset in the arena; for other places the index
+    number: int  # the offset in the arena, or the index in other places
     bytes: int
     first: int
     last: int
@@ -76,8 +77,7 @@ class Buffer:
 
 
 class Plan:
-    """The commands and buffers of a program: stage "plan", which the compiler writes
-    when it plans the program's memory."""
+    """The commands and buffers of a program: stage "plan", as JSON."""
 
     def __init__(self, text: str) -> None:
         plan = json.loads(text) if text else {}
@@ -113,12 +113,12 @@ class Plan:
 
     @property
     def new_buffers(self) -> list[Buffer]:
-        """Temporaries, and results that don't overwrite a parameter."""
+        """The buffers of temporaries, and of results that don't overwrite a parameter."""
         return [b for b in self.buffers if b.place in ("arena", "output")]
 
     def offsets(self) -> list[tuple[Buffer, int]]:
-        """Locations of the new buffers: those of the arena at their offsets, and the
-        results, which have separate memory, stacked above each other."""
+        """Returns a location in bytes for each new buffer: the offset for buffers in the
+        arena. Results, which have separate memory, follow the arena one after the other."""
         placed, top = [], self.arena_bytes
         for buffer in self.new_buffers:
             if buffer.place == "arena":
@@ -129,8 +129,8 @@ class Plan:
         return placed
 
     def peak(self) -> tuple[int, list[Buffer]]:
-        """The command at which most new bytes are alive, and the buffers that are alive
-        then."""
+        """Returns the number of the command during which the most new bytes are alive, and
+        the buffers that are alive then."""
         new = self.new_buffers
 
         def alive(number: int) -> list[Buffer]:
@@ -144,8 +144,8 @@ class Plan:
         return number, alive(number)
 
     def maker(self, buffer: Buffer) -> Command | None:
-        """The first command that writes it; there is none for a result that is copied
-        at the end."""
+        """Returns the first command that writes the buffer; None for a result that is
+        copied at the end of the program."""
         known = buffer.first < len(self.commands)
         return self.commands[buffer.first] if known else None
 
@@ -168,7 +168,7 @@ class Dump:
 
 
 def read_dump(folder: Path) -> Dump:
-    """Raises ValueError if the folder isn't a complete dump."""
+    """Reads a program's dump. Raises ValueError if the folder has no summary.txt."""
     if not (folder / "summary.txt").exists():
         raise ValueError(
             f"'{folder}' isn't the dump of a program: it has no summary.txt."

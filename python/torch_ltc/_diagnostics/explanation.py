@@ -24,7 +24,8 @@ from torch_ltc.config import config
 from torch_ltc.debug import memory
 from torch_ltc.step import mark_step, wait_device_ops
 
-#: The first calls compile, create the optimizer's state, and settle.
+#: The number of first calls that aren't measured: they compile programs and create the
+#: optimizer's state.
 WARMUP = 3
 
 ADVICE = {
@@ -44,7 +45,8 @@ ADVICE = {
 
 @dataclass
 class Finding:
-    """One problem. `kind`: device, recompile, sync, fallback, donation, memory, slow."""
+    """A problem of the step, or, with `kind` "slow", the largest part of its time. Other
+    values of `kind`: device, recompile, sync, fallback, donation, memory."""
 
     kind: str
     location: str  # "train.py:31", "" if unknown
@@ -63,11 +65,12 @@ class Explanation:
 
     steps: int
     findings: list[Finding]
-    #: Seconds of a call: wall, execute (kernels), compile, schedule, python.
+    #: Seconds of a call, in all ("step") and for each part: "kernels", "compiling",
+    #: "ending the step", "Python and tracing".
     seconds: dict[str, float]
-    #: Live bytes by the line that created them, largest first.
+    #: Bytes of live tensors by the line that created them, largest first.
     memory: dict[str, int] = field(default_factory=dict)
-    #: `torch_ltc.debug.memory` of the step that needs most.
+    #: `torch_ltc.debug.memory` of the program with the most ops.
     peak: dict[str, Any] = field(default_factory=dict)
     #: The largest part of the time: "kernels", "compiling", "ending the step" or
     #: "Python and tracing".
@@ -78,7 +81,7 @@ class Explanation:
         return not [f for f in self.findings if f.kind != "slow"]
 
     def data(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """Returns the findings and measurements as plain data."""
         return asdict(self) | {"healthy": self.healthy}
 
     def __str__(self) -> str:
@@ -109,18 +112,18 @@ class Explanation:
         return render(*parts)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Returns what a notebook shows."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def explain(
     step: Callable[..., Any], *args: Any, steps: int = 5, **kwargs: Any
 ) -> Explanation:
-    """Calls `step(*args, **kwargs)` a few times and reports whether it is healthy as
-    the body of a loop: programs that are compiled repeatedly, values read in the
-    middle, ops that run eagerly, memory that isn't reused or grows, and where the time
-    goes. Each call is ended as a step if it doesn't end one itself; its effects
-    (training, for example) persist."""
+    """Calls `step(*args, **kwargs)` several times and reports whether it is healthy as
+    the body of a loop: repeated compilations, implicit syncs, ops that run eagerly, memory
+    that isn't reused or grows, and where the time goes. Each call ends a step, if the
+    function doesn't. The effects of the calls (training, for example) persist. Raises
+    TypeError if `step` isn't callable, ValueError if `steps` is less than 1."""
     if not callable(step):
         raise TypeError(
             f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
@@ -130,7 +133,7 @@ def explain(
         raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
     wait_device_ops()
     watch = _Watch()
-    # Explains the loop in its steady state, without its warm-up.
+    # Explains the steady state of the loop, in which programs are compiled.
     tier = "compile" if config.tier == "auto" else config.tier
     with config(source_info=True, tier=tier):
         for _ in range(WARMUP):
@@ -150,7 +153,7 @@ def explain(
 
 
 def _call(step: Callable[..., Any], args: Any, kwargs: Any) -> None:
-    result = step(*args, **kwargs)  # alive, so that it is computed
+    result = step(*args, **kwargs)  # keeps the results alive, so that they are computed
     mark_step()
     wait_device_ops()
     del result
@@ -200,13 +203,13 @@ class _Watch:
         return [Finding("device", "", "nothing was computed on device lazy")]
 
     def _peak(self) -> dict[str, Any]:
-        """Memory of the largest program that ran."""
+        """Returns `debug.memory` of the largest program, by number of ops, that ran."""
         sizes: dict[str, int] = {}
         for row in bindings().step_log():
             if row["step"] > self._step:
                 sizes[row["program"]] = row["ops"]
         for program in sorted(sizes, key=lambda name: -sizes[name]):
-            # No longer stored, or not from our compiler: tries the next one.
+            # If the program is no longer stored or not from our compiler, tries the next.
             with contextlib.suppress(RuntimeError):
                 return memory(program)
         return {}
@@ -250,10 +253,10 @@ class _Watch:
         return found
 
     def undonated(self, makers: _MakerLines) -> list[Finding]:
-        """Named tensors that the last call replaced without reusing their memory,
-        because something else holds the old value."""
+        """Returns findings for named tensors that the last call replaced without reusing
+        their memory, because something else holds the old value."""
         programs = {row["program"] for row in bindings().step_log()[-2:]}
-        found: dict[str, Finding] = {}  # by tensor: programs may share it
+        found: dict[str, Finding] = {}  # by tensor, because programs may share tensors
         for program in programs:
             with contextlib.suppress(RuntimeError):  # no longer stored
                 for row in bindings().program_tensors(program):
@@ -269,7 +272,7 @@ class _Watch:
         return list(found.values())
 
     def _growth(self) -> list[Finding]:
-        """Lines whose live tensors grew with every call."""
+        """Returns findings for lines whose number of live tensors grew with every call."""
         found = []
         for line in self._live[-1]:
             counts = [live[line] for live in self._live]
@@ -298,7 +301,7 @@ class _Watch:
 
 
 def _slow(seconds: dict[str, float]) -> tuple[str, Finding]:
-    """The largest part of the time, and a sentence about it."""
+    """Returns the largest part of the time, and a finding about it."""
     parts = {name: value for name, value in seconds.items() if name != "step"}
     name, value = max(parts.items(), key=lambda item: item[1])
     share = value / max(sum(parts.values()), 1e-12)
@@ -321,7 +324,7 @@ def _calls(rows: list[dict[str, Any]]) -> Counter[tuple[str, str, str]]:
 
 
 class _MakerLines(TorchFunctionMode):
-    """Lines of the calls that returned lazy tensors to Python."""
+    """Records the lines of the calls that returned lazy tensors to Python."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -341,7 +344,7 @@ class _MakerLines(TorchFunctionMode):
 
 
 def lazy_tensors() -> list[torch.Tensor]:
-    """All lazy tensors that Python objects refer to."""
+    """Returns all lazy tensors that are alive as Python objects."""
     gc.collect()
     return [
         o
@@ -372,7 +375,8 @@ def _named_data() -> dict[str, int]:
 
 
 def _closure_variable(cell: CellType) -> str:
-    """The name of the cell's variable in the function whose closure holds it, or ""."""
+    """Returns the name of a cell's variable in a function whose closure contains the cell,
+    or ""."""
     for closure in gc.get_referrers(cell):
         for function in gc.get_referrers(closure):
             if isinstance(function, FunctionType) and function.__closure__ is closure:
@@ -382,7 +386,7 @@ def _closure_variable(cell: CellType) -> str:
 
 
 def _variable(value: Any) -> str:
-    """The name of a variable or attribute that refers to `value`, or ""."""
+    """Returns the name of a variable or attribute that refers to `value`, or ""."""
     for scope in gc.get_referrers(value):
         if isinstance(scope, CellType) and (name := _closure_variable(scope)):
             return name
@@ -394,7 +398,7 @@ def _variable(value: Any) -> str:
 
 
 def _container(tensor: torch.Tensor) -> str:
-    """A phrase for the list or dict in a variable that holds the tensor, or ""."""
+    """Returns a phrase for the list or dict in a variable that holds the tensor, or ""."""
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__
@@ -403,7 +407,7 @@ def _container(tensor: torch.Tensor) -> str:
 
 
 def _owner(line: str) -> str:
-    """The container that holds the tensors created at `line`, as a clause."""
+    """Returns a clause that names a container of the tensors created at `line`, or ""."""
     origin = bindings().tensor_origin
     for tensor in [t for t in lazy_tensors() if origin(t) == line]:
         if container := _container(tensor):
@@ -412,8 +416,8 @@ def _owner(line: str) -> str:
 
 
 def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]:
-    """The line that created the object that may hold a parameter's old value, and a
-    clause."""
+    """Returns the line that created the tensor that may hold a parameter's old value, and a
+    clause that names its variable or container; "" for both if none is found."""
     backend = bindings()
     candidates = [
         tensor

@@ -1,8 +1,8 @@
-"""The traced graph as a picture: an SVG form of `debug.dump(..., "dot")`.
+"""Draws the traced graph `debug.dump(..., "dot")` as SVG, without Graphviz.
 
-Doesn't need Graphviz. Ops are arranged in rows, each below everything that it reads;
-parameters, and ops that only read parameters, are right above their first reader. A box
-shows the op, its shape and line; its tooltip has the whole text. Colors denote modules.
+Ops are arranged in rows, each op below everything that it reads. Parameters, and ops that
+only read parameters, are right above their first reader. A box shows the op, its shape and
+line; its tooltip shows the whole text. Colors denote modules.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def details(self) -> str:
-        """ "[4,5] train.py:12" """
+        """Shape and line: "[4,5] train.py:12"."""
         shape = re.match(r"\w+(\[[\d,]*\])", self.text)
         line = re.search(r"# (\S+)", self.text)
         return " ".join(part[1] for part in (shape, line) if part)
@@ -51,7 +51,7 @@ class Node:
 
 
 def read_dot(dot: str) -> dict[str, Node]:
-    """Nodes by name, with readers after their operands, as in the dump."""
+    """Returns the nodes by name; each node follows its operands, as in the dump."""
     nodes = {
         name: Node(re.sub(r"\\(.)", r"\1", label), not box)
         for name, label, box in _NODE.findall(dot)
@@ -64,9 +64,9 @@ def read_dot(dot: str) -> dict[str, Node]:
 
 
 def lay_out(nodes: dict[str, Node]) -> None:
-    """Rows by the longest path from a parameter; in a row, boxes are placed near the
-    mean of their neighbors. Ops that only read parameters (an optimizer's first
-    moments) are placed right above their first reader."""
+    """Assigns rows and places. The row is the length of the longest path from a parameter;
+    in its row, a box is placed near the mean of its neighbors. Ops that only read
+    parameters (an optimizer's first moments) are placed right above their first reader."""
     for node in nodes.values():
         node.row = 1 + max((nodes[name].row for name in node.above), default=-1)
     for node in reversed(list(nodes.values())):
@@ -100,7 +100,7 @@ def _spread(row: list[Node]) -> None:
 
 
 def svg(dot: str) -> str:
-    """The picture as one SVG document."""
+    """Returns the drawing as an SVG document."""
     nodes = read_dot(dot)
     if not nodes:
         return '<svg xmlns="http://www.w3.org/2000/svg"/>\n'

@@ -1,4 +1,4 @@
-"""Passes messages of the C++ side to Python's logger"torch_ltc"."""
+"""Passes log messages of the C++ part to Python's logger "torch_ltc"."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ logger = logging.getLogger("torch_ltc")
 
 
 def what_was_forbidden(error: BaseException | None) -> str:
-    """Finds the event that a guard of torch_ltc.debug forbade (events/guards.cpp), with
-    its Python line; empty for other errors."""
+    """Returns the event that a guard of torch_ltc.debug forbade (events/guards.cpp), with
+    its Python line; "" for other errors."""
     what, guard, _ = str(error).partition(", which torch_ltc.debug.")
     return what if guard and isinstance(error, RuntimeError) else ""
 
 
 def _is_of_signal_handler(error: BaseException) -> bool:
-    """Whether a signal handler raised the error: Python calls handlers anywhere."""
+    """Whether a signal handler raised the error: Python may call handlers during any
+    code."""
     codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
@@ -36,9 +37,9 @@ def _is_of_signal_handler(error: BaseException) -> bool:
 
 
 def log_hook(level: int, sentence: str) -> None:
-    """Called by the bindings from any thread, with the GIL held. An exception of a
-    logging handler must not propagate into C++; the bindings raise exceptions of signal
-    handlers, such as KeyboardInterrupt, as soon as Python continues."""
+    """Logs a sentence; the bindings call it from any thread, with the GIL held. Exceptions
+    of logging handlers must not propagate into C++. Exceptions of signal handlers, such as
+    KeyboardInterrupt, propagate: the bindings raise them as soon as Python continues."""
     try:
         logger.log(level, sentence)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Tables in text for people."""
+"""Renders tables as plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ WIDTH = 110
 
 
 def render(*parts: RenderableType, width: int = WIDTH) -> str:
-    """Plain text of rich renderables, the same in a terminal, a file and a notebook."""
+    """Returns the plain text of rich renderables, which is the same in a terminal, a file
+    and a notebook."""
     from rich.console import Console, Group
 
     buffer = io.StringIO()
@@ -26,7 +27,7 @@ def render(*parts: RenderableType, width: int = WIDTH) -> str:
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
-    """Columns whose first value is a number are right-aligned."""
+    """Returns a table; columns whose first value is a number are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -44,7 +45,7 @@ def _text(value: Any) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time with a unit that suits its size."""
+    """Formats a time with the unit us, ms or s; negative times mean "running"."""
     if seconds < 0:
         return "running"
     if seconds < 1e-3:

@@ -1,4 +1,5 @@
-"""`dynamic_shapes` of `export`: which sizes vary, as torch.export spells it."""
+"""Reads `dynamic_shapes` of `export`, which specifies the sizes that vary in the form that
+torch.export accepts."""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ UNBOUNDED = 2**63 - 1
 
 @dataclass
 class Variable:
-    """A size that varies by itself: a `Dim`, or one dim with a hint."""
+    """A size that varies independently: a `Dim`, or a dim with a hint."""
 
     name: str
-    base: int  # in the example
-    least: int | None  # None: the program decides
+    base: int  # the size in the example
+    least: int | None  # None: determined by the program
     most: int
-    is_required: bool  # not Dim.AUTO
+    is_required: bool  # False for Dim.AUTO
     places: list[Place] = field(default_factory=list)
 
     def others(self, count: int, seed: int) -> list[int]:
-        """Other sizes in the range, which don't grow in proportion to those of other
-        variables."""
+        """Returns up to `count` other sizes in the range. With different seeds, the sizes of
+        variables don't grow in proportion."""
         low = max(2, self.least or 2)
         wanted = [
             self.base + 3 * number + (5 * seed * number * number + 7 * seed) % 23 + 1
@@ -47,7 +48,7 @@ class Place:
     argument: str
     dim: int
     variable: Variable
-    #: Of a derived dim such as `2*batch`.
+    #: Computes the size of a derived dim such as `2*batch`.
     function: Callable[[int], int] | None = None
 
     def size(self, value: int) -> int:
@@ -67,8 +68,8 @@ def find_variables(
     dynamic_shapes: Any,
     names: Callable[[Sequence[Any], dict[str, Any]], Iterator[tuple[str, Any]]],
 ) -> list[Variable]:
-    """`names`: those of the tensors in arguments. Raises ValueError for a specification
-    that doesn't fit the arguments."""
+    """Returns the sizes that vary. `names`: a function that names the tensors in arguments.
+    Raises ValueError for a specification that doesn't match the arguments."""
     found: dict[Any, Variable] = {}
     for key, value, spec in _by_argument(function, args, kwargs, dynamic_shapes):
         one = {key: value} if isinstance(key, str) else {}
@@ -89,7 +90,7 @@ def _by_argument(
     kwargs: dict[str, Any],
     dynamic_shapes: Any,
 ) -> Iterator[tuple[int | str, Any, Any]]:
-    """Position or keyword, value and specification of each argument."""
+    """Yields position or keyword, value and specification of each argument."""
     if isinstance(dynamic_shapes, dict):
         call = function.forward if isinstance(function, torch.nn.Module) else function
         bound = inspect.signature(call).bind(*args, **kwargs)
@@ -132,7 +133,7 @@ def _by_argument(
 
 
 def _leaves(value: Any, spec: Any, where: str) -> Iterator[tuple[torch.Tensor, Any]]:
-    """The tensors in the order of pytrees, each with the specification of its dims."""
+    """Yields the tensors in pytree order, each with the specification of its dims."""
     if isinstance(value, torch.Tensor):
         yield value, spec
     elif isinstance(value, dict):
@@ -225,7 +226,7 @@ def _add(
 
 
 def _root_value(derived: Any, size: int) -> int | None:
-    """The root's value at which a derived dim has this size, if there is one. Derived
+    """Returns the value of the root at which a derived dim has this size, or None. Derived
     dims are linear functions of their roots with small factors."""
     return next((n for n in range(size * 8 + 1024) if derived.fn(n) == size), None)
 

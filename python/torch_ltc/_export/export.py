@@ -3,9 +3,9 @@
     torch_ltc.export(model, (x,), dialect="torch").save("model")
     torch_ltc.export_step(step, (x, y), module=model, optimizer=optimizer).save("step")
 
-Everything is traced on device lazy and nothing is compiled. Parameters, buffers and
-optimizer states are inputs and, if they are written, outputs of the function, under
-their names.
+Calls are traced on device lazy and nothing is compiled. Parameters, buffers and optimizer
+states are inputs of the MLIR function, under their names, and also outputs if they are
+written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ DIALECTS = {
     "stablehlo": "stablehlo",
 }
 
-#: Types of the number arguments: floats and ints.
+#: MLIR types of the number arguments, by dialect and kind.
 SCALAR_TYPES = {
     "torch": {"float": "!torch.float", "int": "!torch.int"},
     "linalg": {"float": "f64", "int": "i64"},
@@ -62,8 +62,8 @@ MANIFEST_VERSION = 1
 class ExportedProgram:
     """One MLIR function with a description of its arguments and results.
 
-    `text` and `bytecode` are the module; `manifest()` describes it as data;
-    `save(folder)` writes all of it; `run()` computes it on the CPU.
+    `text` and `bytecode` are the module; `manifest()` describes the function as data;
+    `save(folder)` writes all of these; `run()` runs the function on the CPU.
     """
 
     def __init__(
@@ -80,21 +80,21 @@ class ExportedProgram:
         self.dialect = dialect
         self.entry = program.entry
         #: name, role ("parameter", "buffer", "state", "argument", "random",
-        #: "constant"), shape, dtype of each tensor argument; for a random one also the
-        #: `distribution` that a run draws it from.
+        #: "constant"), shape, dtype of each tensor argument; for a random argument also
+        #: the `distribution` from which it is drawn.
         self.inputs = inputs
-        #: The same for each result; role "result" for the function's return values;
-        #: `updates`: the number of the input that it replaces, or -1.
+        #: The same for each result, with role "result" for the function's return values.
+        #: `updates`: the number of the input that the result replaces, or -1.
         self.outputs = outputs
         #: kind ("int", "float"), value, MLIR type of each number argument; for a step
         #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
         #: "constant".
         self.scalars = scalars
-        #: Numbers of the optimizer that `run` accepts other values for, by name.
+        #: The optimizer's numbers for which `run` accepts new values, by name.
         self.hyperparameters = hyperparameters
-        #: The values of the inputs when it was traced.
+        #: The values of the inputs in the trace.
         self.values = values
-        #: Sizes that vary: name, min, max of each symbol.
+        #: The symbols of sizes that vary: name, min, max of each.
         self.symbols: list[dict[str, Any]] = []
         self._sizes: SymbolicSizes | None = None
         self._compiled: dict[tuple[tuple[str, int], ...], Any] = {}
@@ -102,7 +102,8 @@ class ExportedProgram:
     def generalize(
         self, variables: list[Variable], trace: Callable[[Sizes], Any]
     ) -> None:
-        """Makes it one program for all sizes. `trace`: the program at other sizes."""
+        """Makes this a program for all sizes. `trace` traces the program at given sizes.
+        Raises ValueError if a size can't vary as it should."""
         labels = [row["name"] for row in self.inputs]
         stage = DIALECTS[self.dialect]
         sizes = generalize(variables, trace, self._program.traced, labels, stage)
@@ -123,7 +124,7 @@ class ExportedProgram:
         return self._program.bytecode
 
     def manifest(self) -> dict[str, Any]:
-        """The signature as data for JSON."""
+        """Returns the description of the function's arguments and results as data."""
         return {
             "version": MANIFEST_VERSION,
             "dialect": self.dialect,
@@ -141,9 +142,12 @@ class ExportedProgram:
     def run(
         self, values: list[torch.Tensor] | None = None, **hyperparameters: float
     ) -> list[torch.Tensor]:
-        """The outputs, computed by torch_ltc's compiler for `values` of the inputs
-        (default: those of the trace); `hyperparameters`: other values than those of the
-        trace, such as `lr=0.01`. Supports all dialects but StableHLO."""
+        """Runs the program with torch_ltc's compiler and returns the outputs, CPU tensors.
+
+        `values`: CPU tensors for the inputs (default: those of the trace).
+        `hyperparameters`: new values, such as `lr=0.01`. Raises ValueError for dialect
+        stablehlo, for an unknown hyperparameter, and for sizes at which the program isn't
+        valid."""
         from torch_ltc._backends.mlir_module import compile_mlir
 
         if self.dialect == "stablehlo":
@@ -154,7 +158,7 @@ class ExportedProgram:
             )
 
         numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
-        # A donated input is written to.
+        # The program may overwrite donated inputs.
         tensors = [t.clone() for t in (self.values if values is None else values)]
         sizes = self._sizes.values(tensors) if self._sizes else []
         compiled = self._compiled.get(tuple(sizes))
@@ -168,9 +172,9 @@ class ExportedProgram:
     def next(
         self, values: list[torch.Tensor], results: list[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """The inputs of the run after the one that computed `results` from `values`:
-        parameters, buffers and states are updated, random numbers are drawn from
-        PyTorch's generator; arguments are unchanged."""
+        """Returns the inputs for the run that follows the run that computed `results` from
+        `values`: parameters, buffers and states are updated, random numbers are drawn from
+        PyTorch's generator, and arguments are unchanged."""
         following = list(values)
         for result, row in zip(results, self.outputs):
             if row["updates"] >= 0:
@@ -182,7 +186,8 @@ class ExportedProgram:
 
     def save(self, folder: str | os.PathLike[str], values: bool = True) -> Path:
         """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and, with
-        `values`, inputs.pt: the files that `python -m torch_ltc.replay` reads."""
+        `values`, inputs.pt: the files that `python -m torch_ltc.replay` reads. Returns the
+        folder. Raises ValueError if it can't be written."""
         from torch_ltc._export.manifest import for_json, manifest_bytes
 
         path = Path(folder)
@@ -220,27 +225,29 @@ def export(
     *,
     dynamic_shapes: Any = None,
 ) -> ExportedProgram:
-    """The computation `function(*args, **kwargs)` as MLIR, without running it.
+    """Exports the computation `function(*args, **kwargs)` as MLIR, without running it.
 
-    `function`: an `nn.Module` (also scripted or traced by `torch.jit`), which isn't
-    changed, or a function of tensors. Tensors among the arguments may be on the CPU or
-    on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
-    too. Code that depends on values of tensors (`.item()`, sizes of `nonzero`) and ops
-    without a row in the op table can't be exported; the error contains their line.
+    `function`: an `nn.Module` (including modules scripted or traced by `torch.jit`), which
+    isn't changed, or a function of tensors. Tensors among the arguments may be on the CPU
+    or on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
+    too. `dialect`: torch, linalg, tosa or stablehlo.
 
-    `dynamic_shapes`: sizes of arguments that vary, as torch.export spells them:
+    Raises ValueError, with the Python line, for code that depends on values of tensors
+    (`.item()`, sizes of `nonzero`) and for ops without a row in the op table.
+
+    `dynamic_shapes`: sizes of arguments that vary, in the form that torch.export accepts:
     `{"x": {0: Dim("batch", min=2, max=64)}}` by names, or `({0: batch}, None)` by
-    positions; also `Dim.DYNAMIC`, `Dim.AUTO`, `Dim.STATIC`, one Dim for equal sizes and
-    `2*batch`. The program is valid from a Dim's `min`, at least 2, to its `max`; without
-    them, for all sizes that `exported.symbols` states. The function is traced at three
-    more sizes. Only in dialect torch.
+    positions; also `Dim.DYNAMIC`, `Dim.AUTO`, `Dim.STATIC`, the same Dim for equal sizes,
+    and `2*batch`. The program is valid from a Dim's `min`, at least 2, to its `max`;
+    without these bounds, for the sizes that `exported.symbols` lists. The function is
+    traced at three more sizes. Supported in dialect torch.
     """
     _check_call("export", function, args, dialect, dynamic_shapes)
     call = tuple(args), kwargs or {}
     variables = _variables(function, *call, dynamic_shapes)
 
     def trace(sizes: Sizes) -> Any:
-        """The program at other sizes."""
+        """Traces the program at other sizes."""
         with tracing_call(function, *resized(call, sizes)) as traced:
             return traced.program()
 
@@ -261,23 +268,23 @@ def export_step(
     warmup: int = 1,
     dynamic_shapes: Any = None,
 ) -> ExportedProgram:
-    """A whole training step as MLIR: forward, backward and optimizer.
+    """Exports a whole training step as MLIR: forward, backward and optimizer.
 
     `step(*args)` is called `warmup` times first, so that the optimizer has its state,
     and once to be traced; `module` must be on device lazy. Training continues
-    afterwards: the traced step runs with the next end of a step. Outputs: the results
-    of `step`, then every parameter, buffer and state that it writes, each with the
-    number of the input that it replaces. Step counts are states, random numbers inputs
-    of role "random", and numbers that depend on the optimizer's hyperparameters have a
-    formula, so that the program can be run for one step after the other:
+    afterwards: the traced step runs with the next end of a step. The outputs are the
+    results of `step`, then every parameter, buffer and state that it writes, each with the
+    number of the input that it replaces. Step counts are states, random numbers are inputs
+    with role "random", and numbers that depend on the optimizer's hyperparameters have a
+    formula, so that the program can run step after step:
 
         values = exported.values
         for rate in schedule:
             results = exported.run(values, lr=rate)
             values = exported.next(values, results)
 
-    All other inputs have role "constant"; they are logged as a warning if they are
-    tensors.
+    All other inputs have role "constant"; a warning lists them. Raises ValueError for the
+    same code as `export`, and if `module` isn't on device lazy.
     """
     _check_call("export_step", step, args, dialect, dynamic_shapes)
     parameter = next(module.parameters(), None)
@@ -296,7 +303,7 @@ def export_step(
     if variables := _variables(step, args, {}, dynamic_shapes):
 
         def trace(sizes: Sizes) -> Any:
-            """The program at other sizes."""
+            """Traces the program at other sizes."""
             with (
                 restoring(module, optimizer),
                 tracing_step(
@@ -305,7 +312,7 @@ def export_step(
             ):
                 return other.program()
 
-        mark_step()  # runs the traced one
+        mark_step()  # runs the traced step
         exported.generalize(variables, trace)
     if baked := [row["name"] for row in exported.inputs if row["role"] == "constant"]:
         logger.warning(
@@ -394,7 +401,8 @@ def _input_rows(
     named: dict[str, tuple[str, torch.Tensor]],
     drawn: dict[int, str],
 ) -> list[dict[str, Any]]:
-    """`drawn`: distributions of random numbers, by identity."""
+    """Describes the program's inputs. `keys`: names by `data_key`; `drawn`: distributions
+    of random numbers by `data_key`."""
     rows = []
     for number, (row, spec) in enumerate(zip(traced.inputs(), program.inputs)):
         name, distribution = keys.get(row["data"]), drawn.get(row["data"], "")
@@ -413,7 +421,8 @@ def _output_rows(
     named: dict[str, tuple[str, torch.Tensor]],
     places: dict[str, int],
 ) -> list[dict[str, Any]]:
-    """Tensors that share a value are one output, under the first tensor's name."""
+    """Describes the program's outputs. Tensors that share a value are one output, under the
+    first tensor's name."""
     rows: dict[int, dict[str, Any]] = {}
     for i, (name, _) in enumerate(returned + written):
         output = traced.output_of_tensor[i]

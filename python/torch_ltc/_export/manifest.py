@@ -1,7 +1,7 @@
-"""Manifests of exported programs: writing them as protobuf and JSON, and reading them.
+"""Writes manifests of exported programs as protobuf and JSON, and reads them.
 
-The messages are defined in manifest.proto. They are built here from a descriptor,
-because code that protoc generates only works with one version of protobuf.
+manifest.proto defines the messages. This module builds them from a descriptor, because
+code that protoc generates only works with one version of protobuf.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ def _message_class() -> Any:
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
-    """The manifest as a serialized `torch_ltc.Manifest`."""
+    """Serializes the manifest as a `torch_ltc.Manifest`."""
     message = json_format.ParseDict(for_json(manifest), _message_class()())
     return message.SerializeToString()
 
 
 def for_json(manifest: dict[str, Any]) -> dict[str, Any]:
-    """JSON has neither infinities nor NaN: they are strings, as in protobuf's JSON (
-    "Infinity", "-Infinity", "NaN"), which `float` reads."""
+    """Replaces infinities and NaN, which JSON lacks, by the strings of protobuf's JSON
+    ("Infinity", "-Infinity", "NaN"), which `float` accepts."""
 
     def row(scalar: dict[str, Any]) -> dict[str, Any]:
         value = scalar["value"]
@@ -98,7 +98,7 @@ def for_json(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def manifest_from_bytes(data: bytes) -> dict[str, Any]:
-    """The reverse; includes fields with default values."""
+    """Reverses `manifest_bytes`; the result includes fields with default values."""
     message = _message_class()()
     message.ParseFromString(data)
     result = json_format.MessageToDict(
@@ -109,15 +109,16 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
     for scalar in result["scalars"]:
         scalar["value"] = float(scalar["value"])  # such as "-Infinity"
     for tensor in result["inputs"] + result["outputs"]:
-        tensor["shape"] = [int(size) for size in tensor["shape"]]  # JSON: strings
+        # Protobuf's JSON has strings for 64-bit integers.
+        tensor["shape"] = [int(size) for size in tensor["shape"]]
     for symbol in result["symbols"]:
         symbol["min"], symbol["max"] = int(symbol["min"]), int(symbol["max"])
     return result
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """manifest.json of an exported program. Raises ValueError if it is missing,
-    damaged, or of another version."""
+    """Reads manifest.json of an exported program. Raises ValueError if the file is missing
+    or damaged, or has a different version."""
     from torch_ltc._export.export import MANIFEST_VERSION
 
     path = Path(folder) / "manifest.json"

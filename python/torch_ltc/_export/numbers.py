@@ -1,10 +1,10 @@
-"""What changes from one run of an exported step to the next: hyperparameters, step
+"""Handles what changes from one run of an exported step to the next: hyperparameters, step
 counts and random numbers.
 
-A program has number arguments, which are formulas of hyperparameters ("1 - lr *
-weight_decay") listed in the manifest. Step counts are tensors and state, like the rest
-of an optimizer's state. Random numbers are inputs with the distribution to draw them
-from.
+The number arguments of a program are formulas of hyperparameters ("1 - lr *
+weight_decay"), which the manifest lists. Step counts are tensors with role "state", like
+the rest of an optimizer's state. Random numbers are inputs, described by the distribution
+from which they are drawn.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
-    """Step counts as tensors of device lazy (PyTorch's option `capturable`), so that
-    the traced step reads and writes them."""
+    """Stores step counts on device lazy (with PyTorch's option `capturable`) in a `with`
+    block, so that the traced step reads and writes them."""
     changed: list[dict[str, Any]] = []
     counts: list[tuple[dict[str, Any], torch.Tensor, torch.Tensor, int]] = []
     for group in optimizer.param_groups if optimizer else ():
@@ -45,7 +45,7 @@ def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[
         for group in changed:
             group["capturable"] = False
         for state, count, traced, key in counts:
-            # Not read from the traced count, which isn't computed yet.
+            # The traced count isn't computed yet, so this doesn't read it.
             count += float(bindings().data_key(traced) != key)
             state["step"] = count
 
@@ -74,9 +74,9 @@ def _states(optimizer: Any, group: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Hyperparameters:
-    """An optimizer's numbers. While it is open, each is changed by some units in the
-    last place: a number of the program that is a formula of these, and of nothing else,
-    can then be distinguished from a constant of the same value."""
+    """An optimizer's hyperparameters. In a `with` block, each is changed by some units in
+    the last place, so that a number of the program that is a formula of hyperparameters
+    can be distinguished from a constant with the same value."""
 
     def __init__(self, optimizer: torch.optim.Optimizer | None) -> None:
         self._groups = optimizer.param_groups if optimizer else []
@@ -84,10 +84,10 @@ class Hyperparameters:
         self.is_known = optimizer is not None
         self._original = [dict(group) for group in self._groups]
         self._marked: list[dict[str, float]] = []
-        #: The number of the traced step, for each group; 0 if it is a tensor of the
-        #: program.
+        #: The number of the traced step, for each group; 0 if the step count is a tensor
+        #: of the program.
         self._steps = [self._step(group) for group in self._groups]
-        #: The numbers that formulas read, by name.
+        #: The hyperparameters that formulas read, by name.
         self.values: dict[str, float] = {}
 
     def __enter__(self) -> Hyperparameters:
@@ -113,7 +113,7 @@ class Hyperparameters:
             group.update({k: v for k, v in original.items() if k in group})
 
     def explain(self, value: float) -> str:
-        """The formula of a number of the program, "" for a constant."""
+        """Returns the formula of a number of the program; "" for a constant."""
         for place, marked in enumerate(self._marked):
             step = self._steps[place]
             for text, formula in {**formulas_of(marked), **FORMULAS}.items():
@@ -155,7 +155,8 @@ def _next(value: float, count: int) -> float:
 
 
 def evaluate(rows: list[Row], known: dict[str, float], given: dict[str, float]) -> list:
-    """The number arguments for other values of the hyperparameters."""
+    """Returns the number arguments for the values `given` of hyperparameters. Raises
+    ValueError for an unknown hyperparameter."""
     unknown = sorted(given.keys() - known.keys())
     if unknown:
         names = ", ".join(sorted(known)) or "none"
@@ -188,7 +189,8 @@ _DRAWS = {
 
 
 def draw(row: Row) -> torch.Tensor:
-    """New numbers for an input of role random, from PyTorch's generator."""
+    """Draws new numbers for an input with role "random" from PyTorch's generator. Raises
+    ValueError for a distribution that isn't in `_DRAWS`."""
     name, _, arguments = row["distribution"].rstrip(")").partition("(")
     known = _DRAWS.get(name)
     if known is None:

@@ -1,4 +1,4 @@
-"""Programs for all sizes, for `export` with `dynamic_shapes`."""
+"""Makes programs for all sizes, for `export` with `dynamic_shapes`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from torch_ltc.program import SymbolicTrace
 
 #: Sizes by argument and dim, with which a function is traced again.
 Sizes = dict[tuple[str, int], int]
-#: Traces besides the example's: three determine the expressions, one checks them.
+#: The number of traces besides the example's: two of these and the example's determine the
+#: expressions, the last one checks them.
 OTHER_TRACES = 3
-#: A program that is valid here is called valid for all larger sizes.
+#: A program that is valid at this size is considered valid for all larger sizes.
 LARGE = 1 << 20
 
 _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
@@ -27,7 +28,7 @@ _OURS = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
 
 @dataclass
 class Symbol:
-    """A size that varies, as it is called in the program."""
+    """A size that varies: its name in the program, and its range."""
 
     name: str
     least: int
@@ -39,7 +40,7 @@ class Symbol:
 
 
 class SymbolicSizes:
-    """The sizes of an exported program's inputs as expressions of symbols."""
+    """Expresses the sizes of an exported program's inputs by symbols."""
 
     def __init__(
         self,
@@ -48,15 +49,16 @@ class SymbolicSizes:
         trace: SymbolicTrace,
         labels: list[str],
     ) -> None:
-        """`places`: input, dim and expression; `labels`: the inputs' names."""
+        """`places`: input, dim and expression of each varying size; `labels`: the inputs'
+        names."""
         self.symbols = symbols
         self.places = places
         self.trace = trace
         self._labels = labels
 
     def values(self, tensors: Sequence[torch.Tensor]) -> list[tuple[str, int]]:
-        """The symbols' values in these inputs; raises ValueError if a size isn't as the
-        program expects."""
+        """Returns the symbols' values for these inputs. Raises ValueError if the program
+        isn't valid for a size of theirs."""
         found: dict[str, int] = {}
         for number, dim, text in self.places:
             if text in (symbol.name for symbol in self.symbols):
@@ -92,7 +94,7 @@ class SymbolicSizes:
 
 
 def _evaluate(text: str, values: dict[str, int]) -> int:
-    """An expression of GeneralGraph's."""
+    """Returns the value of an expression in the syntax of `GeneralGraph`."""
     return int(
         eval(text.replace("/", "//"), {"__builtins__": {}, "floor": int}, values)
     )
@@ -105,9 +107,10 @@ def generalize(
     labels: list[str],
     stage: str,
 ) -> SymbolicSizes:
-    """`trace`: the program at other sizes, None for it being the example's; `base`: that
-    of the example, whose inputs have these `labels`. Raises ValueError, with the input,
-    its dim and the Python line, if a size can't vary as it should."""
+    """Makes the program for all sizes. `trace` traces the program at given sizes; `base`:
+    the program at the example's sizes, whose inputs have the names `labels`. Raises
+    ValueError, with the input, its dim and the Python line, if a size can't vary as it
+    should."""
     others = _traces(variables, trace, base)
     try:
         general = bindings().GeneralGraph([*others[:-1], base])
@@ -153,8 +156,8 @@ def _sizes(variables: list[Variable], values: Sequence[int | None]) -> Sizes:
 def _traces(
     variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
 ) -> list[Any]:
-    """Traces at other sizes; removes hints that turn out to be constant, and joins those
-    that turn out to be equal."""
+    """Returns traces at other sizes. Removes from `variables` hinted sizes that turn out to
+    be constant, and joins sizes that turn out to be equal."""
     for attempt in range(2):
         rows = [
             variable.others(OTHER_TRACES, seed)
@@ -189,7 +192,8 @@ def _traces(
 def _settle(
     variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
 ) -> None:
-    """Finds which sizes vary independently of others."""
+    """Finds the sizes that vary independently of others: joins sizes that must be equal,
+    and drops sizes that can't vary."""
 
     def problem(group: list[Variable]) -> Exception | str | None:
         value = group[0].others(1, 1)[0]
@@ -226,8 +230,8 @@ def _settle(
 def _drop(
     variables: list[Variable], variable: Variable, reason: Any, trace: Any
 ) -> None:
-    """Makes a size that can't vary a constant; raises ValueError if the user requires
-    that it varies."""
+    """Makes a size that can't vary a constant. Raises ValueError if the user requires the
+    size to vary."""
     if variable.is_required:
         name = variable.name or "Dim.DYNAMIC"
         raise ValueError(
@@ -238,7 +242,7 @@ def _drop(
 
 
 def _reason(problem: Exception | str) -> str:
-    """The error in one line, with the user's Python line."""
+    """Returns the problem in one line of text, with the user's Python line."""
     if isinstance(problem, str):
         return problem
     frames = traceback.extract_tb(problem.__traceback__)
@@ -257,7 +261,8 @@ def _sentence(error: BaseException) -> str:
 def _symbols(
     variables: list[Variable], general: Any, labels: list[str]
 ) -> list[Symbol]:
-    """The program's symbols, in the order of the general graph's."""
+    """Returns the program's symbols, in the order of the general graph's symbols. Raises
+    ValueError if a variable isn't a symbol or a symbol isn't a variable."""
     texts = {
         (labels[number], dim): text for number, dim, text in general.parameter_sizes()
     }
@@ -268,7 +273,7 @@ def _symbols(
             (texts[p.argument, p.dim] for p in places if (p.argument, p.dim) in texts),
             None,
         )
-        if text is None:  # of an argument that isn't used
+        if text is None:  # the argument isn't used
             continue
         match = re.fullmatch(r"s(\d+)", text)
         if match is None or int(match[1]) in found:
@@ -292,7 +297,8 @@ def _symbols(
 
 
 def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:
-    """Checks given bounds and finds the others."""
+    """Checks the bounds that the user gave and finds the others. Raises ValueError if the
+    program isn't valid at a given bound or at the example's sizes."""
     base = [symbol.variable.base for symbol in symbols]
 
     def problem(number: int, value: int) -> str:

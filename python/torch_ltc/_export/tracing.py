@@ -1,4 +1,4 @@
-"""Calls of functions and steps that are traced for export, and the tensors' names."""
+"""Traces calls of functions and steps for export, and names their tensors."""
 
 from __future__ import annotations
 
@@ -24,17 +24,19 @@ Named = tuple[str, torch.Tensor]
 
 @dataclass
 class Traced:
-    """A call that was traced."""
+    """A traced call."""
 
+    #: Role and tensor by name.
     named: dict[str, tuple[str, torch.Tensor]]
     results: Any
-    #: The identities of the objects in `named` before the function ran.
+    #: The `data_key` of each tensor in `named` before the function ran.
     before: dict[str, int]
     recording: Any
     numbers: Hyperparameters
 
     def tensors(self) -> tuple[list[Named], list[Named]]:
-        """The tensors that the call returned, and those that it wrote."""
+        """Returns the tensors that the call returned, and the tensors that it wrote. Raises
+        ValueError if there are none."""
         leaves = (t for t in tree_flatten(self.results)[0] if _is_lazy(t))
         returned = [
             (f"result{i}" if i else "result", tensor) for i, tensor in enumerate(leaves)
@@ -60,7 +62,8 @@ class Traced:
 def tracing_call(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Iterator[Traced]:
-    """Traces a call of the function, or of a copy of the module."""
+    """Traces a call of the function, or of a copy of the module. Raises ValueError if the
+    call can't be one program."""
     named: dict[str, tuple[str, torch.Tensor]] = {}
     if isinstance(function, torch.nn.Module):
         function = _lazy_copy(function)
@@ -106,7 +109,8 @@ def tracing_step(
 def restoring(
     module: torch.nn.Module, optimizer: torch.optim.Optimizer | None
 ) -> Iterator[None]:
-    """Undoes what a step writes: parameters, buffers, gradients, states, random state."""
+    """Restores at the end of a `with` block what a step writes: parameters, buffers,
+    gradients, optimizer states, the random state."""
     tensors = [*module.parameters(), *module.buffers()]
     gradients = [(p, p.grad) for p in module.parameters()]
     tensors += [p.grad for p in module.parameters() if p.grad is not None]
@@ -129,7 +133,7 @@ def restoring(
 
 
 class _only_tracing:  # noqa: N801 (used in `with` only)
-    """Raises errors for events that would cut the program into pieces."""
+    """Raises ValueError for events in a `with` block that would cut the program."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -164,7 +168,8 @@ def _recording() -> Iterator[Any]:
 
 
 def resized(call: Any, sizes: Sizes) -> Any:
-    """The arguments with other tensors in place of those that have other sizes."""
+    """Returns the arguments of a call, with tensors of zeros in place of the tensors whose
+    sizes differ from `sizes`."""
     named = tensor_names(*call)
 
     def other(value: Any) -> Any:
@@ -208,7 +213,7 @@ def _tensors_of(module: torch.nn.Module) -> dict[str, tuple[str, torch.Tensor]]:
 def _states_of(
     module: torch.nn.Module, optimizer: torch.optim.Optimizer | None
 ) -> dict[str, tuple[str, torch.Tensor]]:
-    """ "weight.exp_avg": the optimizer's tensors by parameter."""
+    """Returns the optimizer's lazy tensors by parameter and key: "weight.exp_avg"."""
     if optimizer is None:
         return {}
     names = {id(p): name for name, p in module.named_parameters()}
