@@ -1,7 +1,7 @@
-"""Replaced names of PyTorch, where it has no registration (docs/limitations.md).
+"""Replaces functions of PyTorch where it has no registration (docs/limitations.md).
 
-One module per area; its `install` replaces the area's names. Each replacement calls the
-original unless a lazy tensor or device "lazy" is involved.
+There is one module for each area; its `install` replaces the area's functions. Each
+replacement calls the original unless a lazy tensor or device "lazy" is involved.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import torch
 
 from torch_ltc._torch_patches import import_hooks
 
-#: What programs use, or bind with `from torch... import`, before a lazy tensor exists.
+#: Patches of names that programs use, or bind with `from torch... import`, before a lazy
+#: tensor exists.
 AT_IMPORT = (
     "distributed",
     "autocast",
@@ -31,8 +32,8 @@ AT_IMPORT = (
     "transforms",
 )
 
-#: What is in modules that `import torch` doesn't import. The patch is imported, and its
-#: `install(module)` is called, when the module is.
+#: Patches of modules that `import torch` doesn't import. When the module is imported, the
+#: patch is imported and its `install(module)` is called.
 WHEN_IMPORTED = {
     "accelerate.state": "accelerate_processes",
     "lightning": "lightning_accelerator",
@@ -42,7 +43,7 @@ WHEN_IMPORTED = {
     "torch._lazy": "lazy_interface",
 }
 
-#: What only handles lazy tensors.
+#: Patches that only affect lazy tensors.
 AT_FIRST_TENSOR = (
     "data_assignment",
     "device_names",
@@ -70,7 +71,7 @@ def install_at_import() -> None:
         for name, patch in WHEN_IMPORTED.items()
     }
     import_hooks.install(hooks)
-    # torch's test functions (`torch.testing._utils`) use it without an import.
+    # torch's test functions (`torch.testing._utils`) use `torch._lazy` without an import.
     torch._lazy_modules.add("_lazy")
 
 

@@ -1,8 +1,8 @@
-"""Several processes under Hugging Face's Accelerate, and so under its Trainer.
+"""Makes Hugging Face's Accelerate, and so its Trainer, support several processes.
 
-Accelerate (1.15) joins processes only for the devices that it lists. On device lazy
-each of them would train alone, without an error. They are joined through Gloo, as for
-the CPU, and keep their device.
+Accelerate (1.15) creates a process group only for the devices that it lists. On device
+lazy, each process would train alone, without an error. This patch makes it create the
+CPU's group, Gloo; each process keeps device lazy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def install(module: ModuleType) -> None:
         alone = module.DistributedType.NO
         if cpu or kind != alone or not _is_on_lazy(self):
             return name, kind
-        # Accelerate itself detects whether a launcher has started several processes.
+        # With cpu=True, Accelerate detects whether a launcher has started several processes.
         name, kind = prepare(self, True, sagemaker_dp, backend)
         if kind != alone:
             self.device = torch.device(_NAME)

@@ -1,11 +1,11 @@
-"""Makes device lazy the device of `torch.accelerator` in programs that use it.
+"""Makes device lazy the device of `torch.accelerator` in programs that use device lazy.
 
 PyTorch (2.13) lists in C++ which devices can be the accelerator; `torch.accelerator` is
 Python code over functions of `torch._C`, which are replaced. A CUDA device (or another
-one of that list) stays the accelerator unless the program chooses device lazy, by option
-`accelerator` or as the default device. Without such a device, also in PyTorch's CUDA
-build, device lazy becomes the accelerator as well once the program has created a lazy
-tensor: installing the package alone moves no program to the device.
+device of that list) remains the accelerator unless the program chooses device lazy, by
+option `accelerator` or as the default device. Without such a device (even in PyTorch's
+CUDA build), device lazy also becomes the accelerator once the program has created a lazy
+tensor. Installing the package alone moves no program to the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def _is_chosen() -> bool:
 
 @functools.cache
 def _is_available(device_type: str) -> bool:
-    """PyTorch's CUDA build calls CUDA the accelerator also where there is no GPU."""
+    """Whether a device of this type exists: in PyTorch's CUDA build, CUDA is the
+    accelerator even without a GPU."""
     return torch.get_device_module(device_type).is_available()
 
 
@@ -46,8 +47,8 @@ def _is_lazy_the_accelerator() -> bool:
 
 
 def note_use() -> None:
-    """Called when the program names the device where PyTorch expects the accelerator's
-    name."""
+    """Notes that the program uses device lazy: it names the device where PyTorch expects
+    the accelerator."""
     global _is_used
     _is_used = True
 
@@ -84,7 +85,7 @@ def _statistics(index: int) -> dict[str, Any]:
 
 
 def _memory(index: int) -> tuple[int, int]:
-    """Free and total memory of the machine."""
+    """Returns the free and the total memory of the machine in bytes."""
     device_module.set_device(index)
     page = os.sysconf("SC_PAGE_SIZE")
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
@@ -119,9 +120,9 @@ def _wrap(original: Callable, ours: Callable) -> Callable:
 
 
 def _wrap_pin_memory(original: Callable) -> Callable:
-    """Returns CPU tensors unchanged: the device's memory is host memory, so copies to
-    it need no pinned memory. A DataLoader with `pin_memory=True` pins its batches if
-    there is an accelerator."""
+    """Makes `pin_memory` return CPU tensors unchanged: the device's memory is host memory,
+    so copies to it need no pinned memory. A DataLoader with `pin_memory=True` pins its
+    batches if there is an accelerator."""
 
     @functools.wraps(original)
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
@@ -133,9 +134,9 @@ def _wrap_pin_memory(original: Callable) -> Callable:
 
 
 def _hide_from_dynamo() -> None:
-    """TorchDynamo's guards call these replacements of C functions; it would compile
-    them too, with further guards, in endless recursion.
-    """
+    """Makes TorchDynamo skip the functions of this module. Its guards call these, because
+    they replace C functions; it would compile them too, with further guards, in endless
+    recursion."""
     from torch._C._dynamo import eval_frame
 
     skip = eval_frame._FrameExecStrategy(

@@ -1,8 +1,8 @@
-"""`torch.autocast("lazy")`: mixed precision without a GradScaler.
+"""Makes PyTorch accept `torch.autocast("lazy")`: mixed precision without a GradScaler.
 
 torch 2.13 has a list of devices that support autocast, and "lazy" isn't in it. Lazy
-tensors have the autocast key of a device in that list (ltc_backend/ops/autocast.cpp),
-so PyTorch's functions that query the autocast state of "lazy" return that device's.
+tensors have the autocast key of a device in that list (ltc_backend/ops/autocast.cpp), so
+for "lazy", PyTorch's functions use the autocast state of that device.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 #: The device whose autocast state is used for "lazy".
 _STAND_IN = "hpu"
 
-#: The name for users.
+#: The names that users pass.
 _NAMES = ("lazy", "lazy:0")
 
 _BY_DEVICE = (

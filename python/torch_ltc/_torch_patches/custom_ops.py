@@ -1,8 +1,8 @@
-"""Custom ops (`torch.library.custom_op`) with one Python kernel for all devices.
+"""Supports custom ops (`torch.library.custom_op`) with one Python kernel for all devices.
 
 PyTorch calls such a kernel below functionalization, where an in-place write through a
-view changes only the view (torch 2.13). Our kernel for device lazy dispatches above it
-again: the kernel's ops are traced like the rest of the program.
+view changes only the view (torch 2.13). Our kernel for device lazy calls the Python kernel
+above functionalization again, so that its ops are traced like the rest of the program.
 
 Ops that write to their arguments, however they are defined, have kernels from
 ltc_backend/tracing/custom_ops.cpp.
@@ -69,7 +69,7 @@ def _register(definition: Any) -> None:
 
 
 def _forget(definition: Any) -> None:
-    """The user has registered a kernel for device lazy."""
+    """Removes our kernel, because the user registers a kernel for device lazy."""
     if library := _libraries.pop(definition._qualname, None):
         library._destroy()
 
@@ -87,8 +87,9 @@ def _register_when_defined() -> None:
 
 
 def _hide_kernels_of_ours() -> None:
-    """torch.compile functionalizes a mutable op itself only if it has no kernel at
-    Functionalize (torch 2.13); ours doesn't affect other devices."""
+    """Hides our kernels at Functionalize from Python: torch.compile only functionalizes
+    mutable ops without a kernel at this key (torch 2.13). Our kernels don't affect other
+    devices."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
     @functools.wraps(has_kernel)
@@ -124,8 +125,8 @@ def install() -> None:
 
     definition_class.register_kernel = register_kernel
     for definition in list(custom_ops.OPDEFS.values()):
-        # PyTorch's own custom ops (torch 2.13 has 113) don't write through views, and
-        # registering them takes a third of the time that this package adds to `import
-        # torch`.
+        # Skips PyTorch's own custom ops (torch 2.13 has 113): they don't write through
+        # views, and registering them would take a third of the time that this package
+        # adds to `import torch`.
         if definition._namespace != "prims":
             _register(definition)

@@ -1,9 +1,9 @@
-"""`tensor.data = other` with the tensors on different devices, one of them lazy.
+"""Supports `tensor.data = other` with tensors on different devices, one of which is lazy.
 
-Between CPU and CUDA PyTorch exchanges the memory of the tensor (`fully_shard` moves
-parameters in this way). The C++ objects of CPU tensors and lazy tensors are of different
-classes (torch 2.13: `torch._has_compatible_shallow_copy_type`), so the Python object
-gets another C++ object instead, as by `torch.utils.swap_tensors`.
+Between CPU and CUDA, PyTorch exchanges the memory of the tensor (`fully_shard` moves
+parameters in this way). The C++ objects of CPU tensors and lazy tensors have different
+classes (torch 2.13: `torch._has_compatible_shallow_copy_type`). Therefore the Python
+object gets a different C++ object, as with `torch.utils.swap_tensors`.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _exchange(tensor: torch.Tensor, value: torch.Tensor) -> None:
 
 
 def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
-    """Raises an error, now or in the backward pass, if a graph refers to the tensor: it
-    would accumulate the gradient in the old C++ object. In `p.data = p.to(device)` the
-    assigned value has such a graph, too, but it is released without a backward pass,
-    so an error must not be raised now."""
+    """Raises RuntimeError, now or in the backward pass, if an autograd graph uses the
+    tensor: the graph would accumulate the gradient in the old C++ object. In
+    `p.data = p.to(device)` the assigned value has such a graph, too, which is released
+    without a backward pass. In this case, the error must not be raised now."""
     reason = (
         f"`tensor.data = other` can't move a tensor from {tensor.device} to {device} "
         "while an autograd graph uses the tensor: assign the data before the forward "
@@ -59,6 +59,6 @@ def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
         raise RuntimeError(reason)
     if uses == 2:
         node = torch.autograd.graph.get_gradient_edge(tensor).node
-        if tensor._use_count() > 2:  # the node is new: something else holds the tensor
+        if tensor._use_count() > 2:  # the node is new, so something else holds the tensor
             raise RuntimeError(reason)
         node.register_prehook(fail)

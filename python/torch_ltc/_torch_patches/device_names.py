@@ -1,15 +1,15 @@
-"""Functions for which PyTorch (2.13) has a list of device names without lazy.
+"""Replaces functions for which PyTorch (2.13) has a list of device names without lazy.
 
-`Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the dtype in
-which the chunked `linear_cross_entropy` accumulates, which is the CPU's here. `new` and
-`new_tensor` derive the device from a tensor's dispatch keys, and lazy tensors have a
-key that belongs to no device (eager_semantics/locked_ops.cpp), so a CPU tensor creates
-the new one.
+These are `Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the
+choice of the dtype in which the chunked `linear_cross_entropy` accumulates; device lazy
+uses the CPU's dtype. `new` and `new_tensor` derive the device from a tensor's dispatch
+keys, and lazy tensors have a key that belongs to no device
+(eager_semantics/locked_ops.cpp), so a CPU tensor creates the new tensor.
 
-`torch.norm`, `nn.TransformerEncoder`, its layers and `nn.MultiheadAttention` take the
-CPU's path for a list of devices whose last is the name of the backend that has the key
-PrivateUse1. Otherwise they have other results: padded positions that aren't zero,
-other strides and errors.
+`torch.norm`, `nn.TransformerEncoder`, its layers and `nn.MultiheadAttention` use the CPU's
+code for a list of devices, which ends with the name of the backend that has the key
+PrivateUse1. For other devices their results differ from the CPU's: padded positions
+aren't zero, and strides and errors are different.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _wrap_new(new: Any) -> Any:
             if args and isinstance(args[0], torch.Tensor) and len(args) == 1:
                 return args[0].detach()
             return new(_on_cpu(self), *args, **kwargs).to(self.device)
-        # The caller already has a sparse tensor, so no warning about checks is needed.
+        # Avoids the warning about invariant checks: the caller already has a sparse tensor.
         options = {
             "dtype": self.dtype,
             "device": self.device,
@@ -88,7 +88,7 @@ def _wrap_adjust(adjust: Any) -> Any:
 
 def install() -> None:
     lists = torch.utils.backend_registration
-    if lists._privateuse1_backend_name == "privateuseone":  # nobody uses the key
+    if lists._privateuse1_backend_name == "privateuseone":  # no backend uses the key
         lists._privateuse1_backend_name = "lazy"
     options = LinearCrossEntropyOptions
     options._adjust = _wrap_adjust(options._adjust)  # type: ignore[method-assign]

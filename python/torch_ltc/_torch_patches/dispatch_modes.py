@@ -1,9 +1,9 @@
-"""TorchDispatchMode, whose Python code must get the user's tensors.
+"""Makes the Python code of a TorchDispatchMode get the user's tensors.
 
 torch calls a mode after functionalization, which has replaced each lazy tensor by its
-value, each view by a copy and each write by an op without one. Ops that a mode sees
-bypass functionalization; kernels that do so are registered when the first mode is
-entered. Fake tensors don't need them.
+value, each view by a copy and each in-place op by a functional op. Therefore ops under a
+mode bypass functionalization, by kernels that are registered when the first mode is
+entered. The mode of fake tensors doesn't need these kernels.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Device "lazy" for torch.distributed: the process groups of "cpu" also serve "lazy".
+"""Makes torch.distributed support device "lazy" by the process groups of "cpu".
 
-Its tensors lie in host memory, and collectives on them are ops of the trace, which
-call a group's CPU backend when the step runs (`ltc_backend/distributed`). So there is
-no separate backend, and any name of a backend that works for "cpu" works for "lazy":
-`init_process_group()`, `"gloo"`, `"cpu:gloo,lazy:gloo"`.
+Lazy tensors are in host memory, and collectives on them are traced ops, which call a
+group's CPU backend when the step runs (`ltc_backend/distributed`). Therefore there is no
+separate backend: `init_process_group()`, and any backend for "cpu" ("gloo",
+"cpu:gloo,lazy:gloo"), work for "lazy".
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def install() -> None:
 
 
 def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
-    """Notes that the program uses device lazy as the accelerator if it passes it as
-    `device_id`: torch (2.13) accepts only the accelerator there."""
+    """Makes a program that passes device lazy as `device_id` use it as the accelerator:
+    torch (2.13) only accepts the accelerator there."""
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
@@ -97,8 +97,7 @@ def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def init(self, backend: str) -> None:
         original(self, backend)
-        # If no backend is named, the group is for the machine's accelerator, or for
-        # "cpu".
+        # If no backend is named, the group is for the machine's accelerator or for "cpu".
         if backend == dist.Backend.UNDEFINED and "cpu" in self.device_backend_map:
             self.device_backend_map.setdefault(_DEVICE, self.device_backend_map["cpu"])
 
@@ -109,7 +108,7 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _check_comm_hook(self, hook: Callable) -> None:
         if self.device_type == _DEVICE and callable(hook):
-            # torch (2.13) decides by a hook's name that it needs a GPU's backend.
+            # torch (2.13) decides by a hook's name whether it requires a GPU's backend.
             unnamed = functools.partial(hook)
             unnamed.__name__ = "hook"
             hook = unnamed
@@ -121,8 +120,8 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
 def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _assign_modules_buffers(self) -> None:
-        # torch (2.13) makes a new list of the buffers in each step. A captured step
-        # must be able to tell whether the buffers in it have changed.
+        # torch (2.13) makes a new list of the buffers in each step. Keeping an equal list
+        # lets a captured step detect whether the buffers have changed.
         names = ("modules_buffers", "named_module_buffers")
         before = [self.__dict__.get(name) for name in names]
         original(self)
@@ -141,8 +140,8 @@ def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _release_gathered(module: ModuleType) -> None:
-    """`fully_shard` (torch 2.13) releases gathered parameters by their storages' sizes,
-    which can't change here."""
+    """Makes `fully_shard` release gathered parameters: torch (2.13) resizes their storages
+    to 0, and storages on device lazy can't be resized."""
     kind: Any = module.FSDPParam
     original = kind.free_unsharded_param
 
@@ -172,7 +171,8 @@ def _gradients_of_parameters(original: Callable) -> Callable:
         buffer = self.buffer()
         if buffer.device.type != _DEVICE:
             return original(self)
-        # torch (2.13) remembers the address of the sizes of each parameter's value.
+        # torch's function (2.13) would read the sizes of each parameter at an address that
+        # it has stored, which isn't valid for lazy tensors.
         parts, begin = [], 0
         for parameter in self.parameters():
             part = buffer.narrow(0, begin, parameter.numel())

@@ -1,8 +1,8 @@
-"""Argument checks of torch.distributions without a read in the middle of the step.
+"""Makes argument checks of torch.distributions without implicit syncs.
 
 `Distribution` checks for each parameter and sample whether all its elements satisfy a
-constraint. The resulting bools are traced with the step and read after it has run: at
-the next check of the thread, at the end of a step, or when the program waits for the
+constraint. The resulting bools are traced with the step and read after the step has run:
+at the thread's next check, at the end of a step, or when the program waits for the
 device. A failed check is then repeated with the computed values, which raises PyTorch's
 error.
 """
@@ -26,7 +26,7 @@ Check = Callable[[], Any]
 
 class _Deferred(threading.local):
     def __init__(self) -> None:
-        # A bool that was assumed to be true, and the check that assumed it.
+        # Bools that were assumed to be true, each with the check that assumed it.
         self.checks: collections.deque[tuple[Any, Check]] = collections.deque()
         self.is_checking = False
 
@@ -40,7 +40,7 @@ def settle() -> None:
     while checks and (holds := checks[0][0].value()) is not None:
         _, check = checks.popleft()
         if not holds:
-            checks.clear()  # of values that are usually consequences of wrong ones
+            checks.clear()  # later failures are usually consequences of this one
             _raise(check)
 
 

@@ -1,8 +1,10 @@
-"""Fake tensors of device lazy, which have sizes, strides and a device but no values.
+"""Converts lazy tensors to fake tensors, which have sizes, strides and a device but no
+values.
 
 PyTorch's converter (2.13) can describe lazy tensors' functional wrappers, but rejects
-the device's name. For backends without such a device TorchDynamo still gets the error,
-and leaves functions of lazy tensors to eager, which traces them.
+the device's name. For backends of torch.compile that don't support lazy tensors,
+TorchDynamo still gets the error: it then runs the function without compiling it, so that
+its ops are traced.
 """
 
 from __future__ import annotations
@@ -33,8 +35,7 @@ def _is_convertible(tensor: Any) -> bool:
 
 
 def _is_for_device() -> bool:
-    """Whether the function isn't compiled, or compiled by a backend that accepts lazy
-    tensors."""
+    """Whether no function is being compiled, or its backend accepts lazy tensors."""
     if torch._guards.TracingContext.try_get() is None:
         return True
     from torch._dynamo.symbolic_convert import InstructionTranslator
@@ -91,7 +92,7 @@ def _wrap_conversion(original: Callable) -> Callable:
 
 
 def _wrap_new(original: Callable) -> Callable:
-    """Real tensors are on 'lazy:0' even if 'lazy' was requested."""
+    """Puts fake tensors on 'lazy:0' if 'lazy' was requested, like real tensors."""
 
     @functools.wraps(original)
     def new(cls: type, mode: Any, elem: Any, device: Any, *args: Any, **kwargs: Any):

@@ -1,16 +1,17 @@
-"""Higher-order ops (`torch.cond`, `while_loop`, `scan`, `associative_scan`, `map`) of lazy tensors.
+"""Supports higher-order ops (`torch.cond`, `while_loop`, `scan`, `associative_scan`,
+`map`) of lazy tensors.
 
-Outside torch.compile, PyTorch compiles them with TorchDynamo, which has no fake tensors
-of this device, and searches for a kernel by the dispatch keys of the operands, which
-include ours. Instead, Python runs what they denote: the branch, the loop. Gradients are
-those of the ops that run; the predicates of `cond` and `while_loop` are read.
+Outside torch.compile, PyTorch compiles these ops with TorchDynamo, which has no fake
+tensors of this device, and searches for a kernel by the dispatch keys of the operands,
+which include ours. Instead, Python runs the branch or the loop. Gradients are those of the
+ops that run; the predicates of `cond` and `while_loop` are read.
 
-Under modes and torch.func, the kernel is that of the mode or the transform. All lazy
-tensors have a key in front of these (locked_ops.cpp), which ops fall through, but which
-PyTorch's computation of the keys in Python doesn't know.
+Under modes and torch.func, the kernel of the mode or the transform runs. All lazy tensors
+have a key in front of the keys of these (locked_ops.cpp). Ops fall through this key, but
+PyTorch's computation of the keys in Python doesn't know it.
 
-`flex_attention` is one, too: its dense form is traced, with gradients also of what its
-functions read.
+`flex_attention` is a higher-order op, too: its dense form is traced, and its gradients
+include those of what its functions read.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ UNROLLED = ("associative_scan", "map_impl", "scan")
 
 
 def plain_kernel(op: HigherOrderOperator) -> Callable | None:
-    """Runs the op's functions on their arguments, and does nothing else."""
+    """Returns the kernel that only runs the op's functions on their arguments, or None."""
     return op.py_kernels.get(DispatchKey.CompositeExplicitAutograd)
 
 
@@ -84,7 +85,7 @@ def _wrap_keys(original: Callable) -> Callable:
         keys = original(tensors, key_mask) - lock_keys
         transformed = torch._C._dispatch_tls_local_include_set().has("Functionalize")
         if keys.has("Functionalize") and not transformed and _has_lazy(tensors):
-            # Lazy tensors' own: a mode gets the user's tensors.
+            # The key comes from lazy tensors, and a mode gets the user's tensors.
             keys = keys.remove(DispatchKey.Functionalize)
         return keys
 

@@ -1,4 +1,4 @@
-"""Functions that run when a module of another package is imported."""
+"""Calls functions when modules of other packages are imported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Hook = Callable[[ModuleType], None]
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads a module with its own loader, then calls the hook."""
+    """Loads a module with its original loader, then calls the hook."""
 
     def __init__(self, loader: Any, hook: Hook) -> None:
         self.loader, self.hook = loader, hook
@@ -47,8 +47,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install(hooks: Mapping[str, Hook]) -> None:
-    """`hooks` maps names of modules to functions of the module. Modules that are
-    imported already are passed to theirs at once."""
+    """Makes an import of each module in `hooks` call its function with the module. For
+    modules that are already imported, calls the function at once."""
     sys.meta_path.insert(0, _Finder(hooks))
     for name, hook in hooks.items():
         if name in sys.modules:

@@ -1,9 +1,9 @@
-"""Lazy tensors in other libraries (DLPack) and in other processes.
+"""Passes lazy tensors to other libraries (DLPack) and to other processes.
 
 A lazy tensor's value is host memory that nothing writes to, so it is exported as
-read-only CPU memory without a copy: a numpy array of it is read-only, and keeps its
-value when the tensor is written. Consumers that don't support read-only memory (DLPack
-before version 1, PyTorch itself) get a copy.
+read-only CPU memory without a copy: a numpy array of a lazy tensor is read-only, and
+keeps its value when the tensor is written. Consumers that don't support read-only memory
+(DLPack before version 1, PyTorch itself) get a copy.
 
 Between processes, lazy tensors are passed as CPU tensors in shared memory, and become
 lazy tensors with their own memory in the receiving process.
@@ -51,7 +51,8 @@ def _wrap_export(original: Callable) -> Callable:
             )
         host = self.cpu() if view is None else view
         if view is not None:
-            # The wrapper's own offset is that of its last view only (torch 2.13).
+            # The binding reads the storage offset in C++, where the functional wrapper only
+            # has the offset of its last view (torch 2.13).
             host = view.as_strided(self.size(), self.stride(), self.storage_offset())
         capsule = original(host, copy=None, **options)
         if view is not None:
@@ -72,7 +73,8 @@ def _wrap_dlpack_device(original: Callable) -> Callable:
 
 
 def _wrap_import(original: Callable) -> Callable:
-    """PyTorch (2.13) ignores the flag of read-only memory."""
+    """Makes `from_dlpack` copy lazy tensors: PyTorch (2.13) ignores the flag of read-only
+    memory."""
 
     @functools.wraps(original)
     def from_dlpack(
@@ -125,8 +127,8 @@ def _wrap_reduction(original: Callable) -> Callable:
         if not _is_lazy(tensor) or (tensor.requires_grad and not tensor.is_leaf):
             return original(tensor)
         if get_spawning_popen() is not None:
-            # An argument for a new process, which opens the shared memory when the copy
-            # is already gone.
+            # For an argument of a new process, the value itself is pickled: the process
+            # would open shared memory after the copy is gone.
             buffer = io.BytesIO()
             torch.save(tensor, buffer)
             return _load, (buffer.getvalue(),)

@@ -1,9 +1,10 @@
-"""`torch._lazy`, PyTorch's own interface to lazy tensors, for this backend.
+"""Implements `torch._lazy`, PyTorch's interface to lazy tensors, for this backend.
 
-Ends of steps and settings: PyTorch's functions wait on locks that our step queue doesn't
-use, and set flags that it doesn't read. `torch._lazy.computation`: pending graphs as
-programs that run on other inputs, behind `torch._lazy.extract_compiled_graph`;
-PyTorch's ones use the computations of its TorchScript backend (2.13).
+Replaces the functions for ends of steps and settings: PyTorch's functions wait on locks
+that our step queue doesn't use, and set flags that it doesn't read. Also replaces
+`torch._lazy.computation`, on which `torch._lazy.extract_compiled_graph` is based: it runs
+pending graphs on other inputs. PyTorch's functions use the computations of its TorchScript
+backend (2.13).
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from torch_ltc.config import config
 if TYPE_CHECKING:
     from torch_ltc._backends.mlir_module import CompiledModule
 
-#: Graphs that can be run, and tensors whose ids are known: the most recent ones.
+#: The number of recent graphs that can be run, and of recent tensors with known ids.
 _LIMIT = 1024
 
 
 class _Graph:
     def __init__(self, traced: Any, positions: list[int]) -> None:
         self.traced = traced
-        #: For each tensor of the deduplicated list: its position among the outputs.
+        #: The position among the outputs of each tensor in the deduplicated list.
         self.positions = positions
 
     @cached_property
@@ -70,14 +71,14 @@ def _trace(tensors: Sequence[torch.Tensor]) -> tuple[bytes, _Graph]:
     unique = list({id(tensor): tensor for tensor in tensors}.values())
     traced = bindings().pending_program(unique)
     positions = list(traced.output_of_tensor)
-    # The program's name doesn't distinguish graphs that differ in numbers only.
+    # The program's name doesn't distinguish graphs that only differ in dynamic scalars.
     key = f"{traced.name} {traced.scalars()} {positions}".encode()
     _keep(_graphs, key, _Graph(traced, positions))
     return key, _graphs[key]
 
 
 def get_tensor_id(tensor: torch.Tensor) -> int:
-    """An id that is unique among the lazy tensors of the process."""
+    """Returns an id that is unique among the lazy tensors of the process."""
     number = torch._C._lazy._get_tensor_id(tensor)
     if key := bindings().data_key(tensor):
         _keep(_ids, key, number)
@@ -87,9 +88,9 @@ def get_tensor_id(tensor: torch.Tensor) -> int:
 def get_tensors_ts_device_data_node(
     tensors: Sequence[torch.Tensor],
 ) -> tuple[list[int], list[torch.Tensor]]:
-    """The inputs of the pending graph of the tensors: for each one the id that
-    `torch._lazy.get_tensor_id` returned for its tensor, negative for others, and its
-    value on the CPU."""
+    """Returns the ids and the values, on the CPU, of the inputs of the tensors' pending
+    graph. The id is the one that `torch._lazy.get_tensor_id` returned for the input's
+    tensor, or negative if there is none."""
     traced = _trace(tensors)[1].traced
     rows = list(enumerate(traced.inputs()))
     ids = [_ids.get(row["data"], -1 - position) for position, row in rows]
@@ -97,15 +98,16 @@ def get_tensors_ts_device_data_node(
 
 
 def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
-    """The name of the pending graph of the tensors, for `run_cached_graph`."""
+    """Returns the name of the tensors' pending graph, for `run_cached_graph`."""
     return _trace(tensors)[0]
 
 
 def run_cached_graph(
     graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs a graph on tensors, in the order of its data nodes; returns a CPU tensor for
-    each of the deduplicated tensors that it was extracted for."""
+    """Runs a graph on tensors, in the order of its data nodes. Returns a CPU tensor for
+    each of the deduplicated tensors for which the graph was extracted. Raises RuntimeError
+    for an unknown hash."""
     if graph_hash not in _graphs:
         raise RuntimeError(
             "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "
@@ -115,9 +117,9 @@ def run_cached_graph(
 
 
 def _keep_this_backend() -> None:
-    """Replaces `torch._lazy.ts_backend.init`, and does nothing: a process has one
-    backend, and its device is already initialized. torch 2.13's own function would
-    overwrite the kernels and throw."""
+    """Replaces `torch._lazy.ts_backend.init`, and does nothing: a process has one backend,
+    whose device is already initialized. torch 2.13's function would overwrite the kernels
+    and throw."""
 
 
 def _get_force_fallback() -> str:
@@ -133,7 +135,7 @@ def _set_reuse_ir(val: bool) -> None:
 
 
 def install(module: ModuleType) -> None:
-    """`module`: torch._lazy."""
+    """Replaces functions of `module`, torch._lazy, and of its modules."""
     module.mark_step = step.mark_step
     module.wait_device_ops = step.wait_device_ops
     module.sync_multi = step.sync

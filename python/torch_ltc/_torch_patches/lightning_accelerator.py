@@ -1,10 +1,10 @@
-"""`Trainer(accelerator="lazy")` and `Fabric(accelerator="lazy")` of Lightning.
+"""Makes Lightning accept `Trainer(accelerator="lazy")` and `Fabric(accelerator="lazy")`.
 
 Lightning 2.6 only finds accelerators in its own modules, uses the CPU as the device of
 every accelerator that it doesn't know, and uses CUDA's autocast. So when one of its
-modules listed below is imported, the accelerator is registered in it, and its connector
-chooses the device by the accelerator. Programs that don't import Lightning aren't
-affected.
+modules in `_HOOKS` is imported, the accelerator is registered there, and Lightning's
+connector chooses the device by the accelerator. Programs that don't import Lightning
+aren't affected.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _make_accelerator(base: type) -> type:
         def get_parallel_devices(devices: int) -> list[torch.device]:
             if devices == 1:
                 return [torch.device(_NAME)]
-            # Each process's own; strategies ask for its number.
+            # Each process uses its own device 0; strategies read the index.
             return [torch.device(_NAME, 0)] * devices
 
         @staticmethod
@@ -84,7 +84,8 @@ def _is_on_lazy(connector: Any) -> bool:
 
 
 def _connect(module: ModuleType) -> None:
-    """Patches a module with the class that reads the arguments of Trainer or Fabric."""
+    """Patches a module whose class reads the arguments of Trainer or Fabric: the strategy,
+    the precision and `accelerator="auto"` follow the device."""
     connector = getattr(module, "_AcceleratorConnector", None) or module._Connector
     choose_strategy = connector._choose_strategy
     make_precision = connector._check_and_init_precision
@@ -117,7 +118,8 @@ def _connect(module: ModuleType) -> None:
 
 
 def _parallelize(module: ModuleType) -> None:
-    """Strategy ddp creates streams of CUDA for devices that have numbers."""
+    """Makes strategy ddp use no device ids on device lazy: with ids, it creates CUDA
+    streams."""
     strategy = module.DDPStrategy
     for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
         original = getattr(strategy, name, None)
@@ -149,5 +151,5 @@ def _install_hooks() -> None:
 
 
 def install(module: ModuleType) -> None:
-    """`module`: one of Lightning's packages, which import each other."""
+    """Installs the hooks for all of Lightning's packages, which import each other."""
     _install_hooks()

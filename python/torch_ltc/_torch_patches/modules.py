@@ -1,10 +1,9 @@
 """Makes `module.to("lazy")` preserve the module's Parameter objects.
 
-PyTorch creates new parameters when a module moves between devices whose tensors are of
-different classes. An optimizer created before would then train the old ones, and
-parameters that two modules share would be separated. PyTorch's alternative is to swap
-the contents of the parameter objects, which is enabled here for moves to and from
-"lazy".
+PyTorch creates new parameters when a module moves between devices whose tensors have
+different classes. An optimizer created before would then train the old parameters, and
+parameters that two modules share would be separated. PyTorch can also swap the contents
+of the parameter objects; this module enables that for moves to and from "lazy".
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def _crosses(module: torch.nn.Module, device: torch.device | None) -> bool:
 
 
 def _is_swappable(module: torch.nn.Module) -> bool:
-    """Whether only Python objects refer to the parameters: a live autograd graph would
-    accumulate gradients into the old one. Parameters of `nn.LazyLinear` and similar
-    modules have no contents to swap."""
+    """Whether only Python objects refer to the parameters and gradients: a live autograd
+    graph would accumulate gradients in the old tensors. Parameters of `nn.LazyLinear` and
+    similar modules have no contents to swap."""
     return all(
         tensor is None or (not is_lazy(tensor) and tensor._use_count() <= 2)
         for tensor in itertools.chain(
@@ -45,7 +44,7 @@ def _is_swappable(module: torch.nn.Module) -> bool:
 
 
 def install() -> None:
-    """Wraps `torch.nn.Module.to`, `cpu` and `to_empty`."""
+    """Replaces `torch.nn.Module.to` and `cpu`."""
     original_to = torch.nn.Module.to
 
     @functools.wraps(original_to)
@@ -68,7 +67,7 @@ def install() -> None:
                 raise
         finally:
             set_swap_module_params_on_conversion(False)
-        return original_to(self, *args, **kwargs)  # parameters that couldn't be swapped
+        return original_to(self, *args, **kwargs)  # moves the rest without swapping
 
     def cpu(self: torch.nn.Module) -> torch.nn.Module:
         return self.to("cpu")

@@ -1,9 +1,9 @@
-"""Names for people: parameter names and module paths in dumps and messages.
+"""Provides parameter names and module paths for dumps and messages.
 
-While config `source_info`, `dump` or `backend` is on, the first call of an outermost
-module names its parameters and buffers ("encoder.layer.0.weight"), and with
-`source_info` the ops traced inside carry the path of their module. Otherwise no hook is
-installed, at no cost.
+While option `source_info`, `dump` or `backend` is set, the first call of an outermost
+module names its parameters and buffers ("encoder.layer.0.weight"). With `source_info`,
+the ops traced inside a module's call have the module's path. Otherwise no hook is
+installed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from torch_ltc._backend import bindings
 
 
 def name_parameters(module: torch.nn.Module, prefix: str = "") -> int:
-    """Names all lazy parameters and buffers of `module`; returns their number."""
+    """Names all lazy parameters and buffers of `module` by their path, for dumps and
+    messages; returns their number. `prefix`: the path of `module`."""
     backend = bindings()
     count = 0
     for tensors in (module.named_parameters(prefix), module.named_buffers(prefix)):
@@ -44,8 +45,8 @@ def _name_once(module: torch.nn.Module, args: Any) -> None:
 
 
 def _paths_below(root: torch.nn.Module) -> dict[torch.nn.Module, str]:
-    """The path of each module below `root`, whose parameters get names. Called by
-    `enter_module` (module_scopes.cpp)."""
+    """Names the parameters of `root` and returns the path of each module below it. Called
+    by `enter_module` (module_scopes.cpp)."""
     _name_once(root, ())
     return {module: path for path, module in root.named_modules()}
 
@@ -54,8 +55,8 @@ _call = torch.nn.Module.__call__
 
 
 def _call_in_scope(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-    """Replaces Module's `__call__`, because PyTorch's hooks around each call would take
-    several times as long (torch 2.13)."""
+    """Replaces Module's `__call__` to enter the module during the call. PyTorch's hooks
+    would take several times as long (torch 2.13)."""
     if torch.compiler.is_compiling():
         return _call(self, *args, **kwargs)
     _enter(self)
@@ -65,13 +66,13 @@ def _call_in_scope(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         _leave()
 
 
-_enter: Any = None  # of the bindings
+_enter: Any = None  # the bindings' enter_module
 _leave: Any = None
 _mode = ""
 
 
 def _replace_call(wanted: bool) -> None:
-    """Replaces `Module.__call__`, or restores it unless an active tracer has replaced it
+    """Replaces or restores `Module.__call__`, unless an active tracer has replaced it
     meanwhile."""
     global _call
     present = torch.nn.Module.__call__

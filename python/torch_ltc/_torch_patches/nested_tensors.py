@@ -1,8 +1,8 @@
-"""Nested tensors of device lazy.
+"""Supports nested tensors on device lazy.
 
-Strided ones are created on the CPU and moved, because their constructor (torch 2.13)
-asserts a known device. The first wrapper subclass of the device, such as a jagged nested
-tensor, makes ops of subclasses bypass functionalization.
+Strided nested tensors are created on the CPU and moved, because their constructor (torch
+2.13) asserts a known device. The first wrapper subclass on the device, such as a jagged
+nested tensor, makes ops on subclasses bypass functionalization.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _wrap_jagged(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function that makes jagged nested tensors. The op that it calls has a
-    subclass as an operand."""
+    """Makes a function for jagged nested tensors register kernels that bypass
+    functionalization: the op that it calls has a tensor subclass as an operand."""
 
     @functools.wraps(function)
     def make(values: Any, *args: Any, **kwargs: Any) -> Any:
@@ -49,8 +49,9 @@ def _on_cpu(value: Any) -> Any:
 
 
 def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., Any]:
-    """`device` decides if it is given, otherwise the first argument. A new nested
-    tensor is a leaf, and no gradient flows to the tensors it was created from."""
+    """Makes a constructor create strided nested tensors for device lazy on the CPU. The
+    device is `device` if given, otherwise that of the first argument. With `is_new`, the
+    nested tensor is a leaf: no gradient flows to the tensors in it."""
 
     @functools.wraps(original)
     def make(source: Any, *args: Any, **kwargs: Any) -> Any:
@@ -67,9 +68,8 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
 
 
 def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """The nested tensor that `nn.TransformerEncoder` creates from padded sequences in
-    evaluation mode.
-    """
+    """Makes the function by which `nn.TransformerEncoder` converts padded sequences in
+    evaluation mode create the nested tensor on the CPU."""
 
     @functools.wraps(original)
     def make(t: torch.Tensor, mask: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

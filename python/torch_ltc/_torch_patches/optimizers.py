@@ -1,8 +1,8 @@
-"""Optimizers on device lazy update all parameters at once.
+"""Makes optimizers on device lazy update all parameters at once, without implicit syncs.
 
-torch 2.13 has no registration for either of these, so names in its modules are
-replaced. Options that a user sets (`foreach=False`, `capturable=True`, ...) are
-respected as on other devices.
+torch 2.13 has no registration for this, so names in its modules are replaced. Options
+that a user sets (`foreach=False`, `capturable=True`, ...) have the same effect as on
+other devices.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from torch_ltc._backend import bindings
 
 
 def _list_device() -> None:
-    """Optimizers and gradient clipping use their `foreach` form by default, as on
-    devices other than the CPU: a step is a dozen calls from Python, not a dozen for
-    each parameter. `fused=True` is available as on the CPU."""
+    """Makes optimizers and gradient clipping use their `foreach` form by default, as on
+    other devices than the CPU: a step is then a dozen calls from Python, not a dozen for
+    each parameter. Makes `fused=True` available, as on the CPU."""
     # torch.optim deletes its own attribute `optimizer`.
     modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
     for kind in ("foreach", "fused"):
@@ -39,7 +39,7 @@ def _list_device() -> None:
 
 
 def _make_state(optimizer: torch.optim.Adam) -> None:
-    """Creates the optimizer's state, with step counts on the CPU for `fused=True`, too."""
+    """Creates the optimizer's state, with step counts on the CPU even for `fused=True`."""
     with torch.no_grad():
         for group in optimizer.param_groups:
             fused, group["fused"] = group.get("fused"), None
@@ -50,8 +50,8 @@ def _make_state(optimizer: torch.optim.Adam) -> None:
 
 
 def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
-    """Moves step counts of `fused=True` to the CPU, which torch creates on the
-    parameters' device; returns whether any was elsewhere."""
+    """Moves the step counts of parameters with `fused=True`, which torch creates on the
+    parameters' device, to `device`. Returns whether any was on a different device."""
     moved = False
     for group in optimizer.param_groups:
         for parameter in group["params"] if group.get("fused") else ():
@@ -63,7 +63,7 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
     return moved
 
 
-#: Optimizers that read these states in Python, so torch creates them on the CPU.
+#: These optimizers read these states in Python, so torch creates the states on the CPU.
 _READ_IN_PYTHON = ("step", "mu_product")
 _READERS = (
     torch.optim.Adadelta,
@@ -79,9 +79,10 @@ _READERS = (
 
 
 def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    """Hook before a step. `torch.load(map_location=device)` and loops that move all
-    states of an optimizer also move those, and each step would read them back, which
-    cuts it between backward and update."""
+    """Moves the states that the optimizer reads in Python back to the CPU, before a step.
+    `torch.load(map_location=device)` and loops that move all states of an optimizer move
+    these as well. Then each step would read them, which cuts the step between backward and
+    update."""
     if not isinstance(optimizer, _READERS):
         return
     for group in optimizer.param_groups:
@@ -104,7 +105,8 @@ def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
 def _allow_counts_on_the_device() -> None:
     """Allows option `capturable`, with which step counts are tensors on the parameters'
     device."""
-    # Other modules may import more when an attribute of theirs is read.
+    # Only modules of torch.optim, because other modules may import more modules when one of
+    # their attributes is read.
     names = [name for name in sys.modules if name.startswith("torch.optim.")]
     for module in map(sys.modules.get, names):
         listed = getattr(module, "_get_capturable_supported_devices", None)
@@ -113,7 +115,8 @@ def _allow_counts_on_the_device() -> None:
 
 
 def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    # Compiled by TorchScript with torch.distributed.optim's functional optimizers.
+    # TorchScript compiles this function with torch.distributed.optim's functional
+    # optimizers.
     def devices(supports_xla: bool = True) -> list[str]:
         return listed(supports_xla) + ["lazy"]
 
@@ -121,26 +124,26 @@ def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
 
 
 def _is_traced(optimizer: torch.optim.Adam) -> bool:
-    """Traces the step by one node for each parameter. False if it needs torch's own
-    implementation; then nothing was traced."""
-    # GradScaler sets these for one step.
+    """Traces the step as one node for each parameter. Returns False, and traces nothing, if
+    the step needs torch's implementation."""
+    # GradScaler sets these attributes for one step.
     for name in ("grad_scale", "found_inf"):
         if getattr(optimizer, name, None) is not None:
-            _move_counts(optimizer, "lazy")  # found_inf decides if they grow
+            _move_counts(optimizer, "lazy")  # whether counts grow depends on found_inf
             return False
     adam_step = bindings().adam_step
     traced = adam_step(optimizer.param_groups, optimizer.state)
     if traced is None:
         _make_state(optimizer)
         traced = adam_step(optimizer.param_groups, optimizer.state)
-    if traced is False and _move_counts(optimizer, "cpu"):  # of a loaded state
+    if traced is False and _move_counts(optimizer, "cpu"):  # after loading a state
         traced = adam_step(optimizer.param_groups, optimizer.state)
     return bool(traced)
 
 
 def _unhooked(optimizer: type[Optimizer]) -> Callable[..., Any]:
-    """The optimizer's `step`, without the hooks that torch puts around it when the first
-    instance is created."""
+    """Returns the optimizer's `step` without the hooks that torch puts around it when the
+    first instance is created."""
     step = optimizer.step
     return step.__wrapped__ if hasattr(step, "hooked") else step
 
@@ -153,8 +156,8 @@ def _replace_step(optimizer: type[Optimizer], step: Callable[..., Any]) -> None:
 
 
 def _trace_adam_as_nodes() -> None:
-    """Traces a default step of Adam and AdamW by one call and one node for each
-    parameter, with the numbers of torch's `foreach` form."""
+    """Makes Adam and AdamW trace a default step by one call, as one node for each
+    parameter, with the results of torch's `foreach` form."""
     by_torch = _unhooked(torch.optim.Adam)
 
     @functools.wraps(by_torch)
@@ -169,15 +172,15 @@ def _trace_adam_as_nodes() -> None:
 
 
 class _TracedAlphas:
-    """`q.add_(d, alpha=a)` with a lazy number doesn't read it; PyTorch would read it to
-    pass it as a Python number.
+    """Makes `q.add_(d, alpha=a)` accept a lazy tensor `a` without reading it; PyTorch would
+    convert it to a Python number.
 
-    `torch.Tensor.add_` is another function while a thread has entered this. A
+    `torch.Tensor.add_` is replaced while a thread has entered this state. A
     `TorchFunctionMode` would be called for every op of the step."""
 
     _lock = threading.Lock()
     _entered = 0
-    _replaced: Any = None  # by another package, if not None
+    _replaced: Any = None  # another package's replacement of add_, if not None
 
     @classmethod
     def enter(cls) -> None:
@@ -214,8 +217,8 @@ class _TracedAlphas:
 
 
 def _trace_numbers_of_lbfgs() -> None:
-    """Makes LBFGS use lazy numbers as factors without reading them: its two-loop
-    recursion has two such numbers for each stored direction."""
+    """Makes LBFGS use lazy tensors of rank 0 as factors without reading them: its two-loop
+    recursion has two such factors for each stored direction."""
     by_torch = _unhooked(torch.optim.LBFGS)
 
     @functools.wraps(by_torch)

@@ -1,4 +1,5 @@
-"""`device="lazy"` for the safetensors library, which has a list of torch's own devices."""
+"""Makes the safetensors library, which has a list of torch's devices, accept
+`device="lazy"`."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import torch
 
 
 class _LazyPart:
-    """A slice of a tensor in a file."""
+    """A tensor in a file, whose slices are moved to device lazy as they are read."""
 
     def __init__(self, part: Any) -> None:
         self._part = part

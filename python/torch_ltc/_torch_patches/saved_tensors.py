@@ -1,10 +1,10 @@
-"""`torch.autograd.graph.allow_mutation_on_saved_tensors` for lazy tensors.
+"""Makes `torch.autograd.graph.allow_mutation_on_saved_tensors` support lazy tensors.
 
 PyTorch's context manager uses addresses to find the saved tensors that a write affects,
-and lazy tensors have none (torch 2.13). A lazy tensor holds a value that no write
-changes, so a copy of it costs one traced op and no memory as long as nothing is
-written. The other half of the context manager, a dispatch mode that copies saved
-tensors before they are written, therefore finds no lazy ones.
+and lazy tensors have none (torch 2.13). A lazy tensor's value never changes, so a saved
+copy costs one traced op, and no memory as long as nothing is written. The context
+manager's dispatch mode, which copies saved tensors before they are written, therefore
+finds no lazy tensors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from torch.autograd import graph
 
 
 class _LazyHandle(graph._Handle):
-    """Represents a saved tensor; the context holds the tensor itself."""
+    """Represents a saved lazy tensor by a copy of its value; the context holds the tensor
+    itself."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.version = tensor._version

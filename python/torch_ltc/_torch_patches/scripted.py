@@ -1,8 +1,8 @@
-"""TorchScript modules on device "lazy": `to`, `torch.jit.save` and `torch.jit.load`.
+"""Supports TorchScript modules on device "lazy": `to`, `torch.jit.save`, `torch.jit.load`.
 
 PyTorch moves a module by changing its Parameter objects, which a TorchScript module
-only has in C++, and its file format supports only PyTorch's own devices (torch 2.13).
-So tensors are assigned to the module one by one, and a file stores them as CPU tensors.
+only has in C++. TorchScript's file format only supports PyTorch's own devices (torch
+2.13). So tensors are assigned to the module one by one, and a file stores CPU tensors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 
 def move(module: torch.jit.ScriptModule, *args: Any, **kwargs: Any) -> None:
-    """`module.to(...)`. Parameters that are one tensor stay one tensor."""
+    """Does `module.to(*args, **kwargs)`. Shared parameters stay shared."""
     device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 

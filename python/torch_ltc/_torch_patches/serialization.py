@@ -1,11 +1,11 @@
-"""torch.save, torch.load and pickle of lazy tensors.
+"""Makes torch.save, torch.load and pickle support lazy tensors.
 
 A lazy tensor is saved as the storage of its CPU copy with the location tag "lazy:0",
-like tensors of other devices. So `map_location="cpu"` reads the file where torch_ltc
+like tensors on other devices. So `map_location="cpu"` reads the file even where torch_ltc
 isn't installed, `map_location="lazy"` moves any file's tensors to this device, and
-without it lazy tensors are loaded as lazy tensors.
+without `map_location` lazy tensors are loaded as lazy tensors.
 
-Within one `torch.save`, tensors that share memory share it in the file, and again after
+Tensors that share memory when `torch.save` is called also share it in the file and after
 `torch.load`: a file contains the memory of a view's base once.
 
 torch 2.13 has no hook for a device whose tensors have no storage, so `Tensor`'s
@@ -26,23 +26,22 @@ import torch.serialization
 
 from torch_ltc._backend import bindings
 
-# Attribute of a storage (CPU memory) that represents a lazy tensor's; its value is the
+# Attribute of a CPU storage that represents a lazy tensor's storage; its value is the
 # location tag.
 _TAG = "_torch_ltc_location"
 
-# torch.load and torch.save query packages in the order of this number; the CPU's is 10
-# and claims every CPU storage.
+# torch.load and torch.save query packages in the order of their priorities. The CPU's
+# package, which claims every CPU storage, has priority 10.
 _PRIORITY = 5
 
 
-# Attribute that torch.load sets on a storage: the lazy tensor that represents its
-# memory.
+# Attribute that loading sets on a storage: the lazy tensor that represents its memory.
 _BASE = "_torch_ltc_base"
 
 
 class _Loading(threading.local):
-    """Storages that the thread's torch.load of a file in the legacy format still has to
-    read: that format stores their contents after all tensors."""
+    """Tensors whose storages the thread's torch.load hasn't read yet, as (lazy tensor, CPU
+    tensor): files in the legacy format store the contents after all tensors."""
 
     unread: list[tuple[torch.Tensor, torch.Tensor]] | None = None
 
@@ -51,7 +50,8 @@ _loading = _Loading()
 
 
 class _Saving(threading.local):
-    """CPU copies of memory that the thread's torch.save has encountered."""
+    """CPU copies, by memory id, of the memory that the thread's torch.save has
+    encountered."""
 
     memory: dict[int, torch.Tensor | None] | None = None
 
@@ -60,8 +60,8 @@ _saving = _Saving()
 
 
 def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """A CPU tensor with the same strides; tensors that share memory in one torch.save
-    become views of one CPU tensor."""
+    """Returns a CPU copy with the same strides. Within a torch.save, tensors that share
+    memory become views of one CPU tensor."""
     if _saving.memory is None:
         return tensor.detach().cpu()
     key = bindings().memory_id(tensor)
@@ -127,7 +127,8 @@ def _wrap_rebuild(original: Callable) -> Callable:
 
 
 def _to_lazy(tensor: torch.Tensor, location: str) -> torch.Tensor:
-    """A copy, row-major if the tensor is; filled when the file has been read."""
+    """Returns a copy on device lazy. While a legacy file is loaded, the copy gets its values
+    when the file has been read."""
     moved = tensor.clone().to(location)
     if _loading.unread is not None:
         _loading.unread.append((moved, tensor))
@@ -153,12 +154,12 @@ def _wrap_legacy_load(original: Callable) -> Callable:
 def _of_memory(
     storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
 ) -> torch.Tensor:
-    """The lazy tensor that corresponds to `tensor`, a view of `storage`, in the lazy
-    memory of `storage`. A copy, because the file may be mapped."""
+    """Returns the lazy tensor that corresponds to `tensor`, a view of `storage`, in the
+    lazy memory for `storage`. That memory is a copy, because the file may be mapped."""
     base = getattr(storage, _BASE, None)
     if base is None:
         if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:
-            base = _to_lazy(tensor, location)  # the usual case: no view of it
+            base = _to_lazy(tensor, location)  # the usual case: the tensor isn't a view
             setattr(storage, _BASE, base)
             return base
         count = storage.nbytes() // tensor.element_size()
@@ -166,7 +167,7 @@ def _of_memory(
         setattr(storage, _BASE, base)
     if base.dtype != tensor.dtype:
         return _to_lazy(tensor, location)
-    if base.requires_grad:  # a Parameter by now
+    if base.requires_grad:  # the base has become a Parameter
         base = base.detach()
     if base.is_contiguous() and tensor.is_contiguous():
         flat = base.view(-1).narrow(0, tensor.storage_offset(), tensor.numel())
@@ -175,7 +176,8 @@ def _of_memory(
 
 
 def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
-    """`copy.copy`, which uses the pickle protocol: creates a copy of lazy memory."""
+    """Implements `copy.copy` without copying lazy memory, which copy's default, the pickle
+    protocol, would do."""
     if self.device.type != "lazy" or type(self) not in (
         torch.Tensor,
         torch.nn.Parameter,
@@ -210,8 +212,8 @@ def install() -> None:
     torch.serialization.register_package(_PRIORITY, _tag, _deserialize)
     torch.save = torch.serialization.save = _wrap_save(torch.save)
     torch.Tensor._reduce_ex_internal = _wrap_reduction(torch.Tensor._reduce_ex_internal)
-    # _rebuild_tensor_v2 and the older forms call the first; dtypes that have
-    # no typed storage (uint16, float8, ...) use the second.
+    # _rebuild_tensor_v2 and the older forms call _rebuild_tensor; dtypes without a typed
+    # storage (uint16, float8, ...) use _rebuild_tensor_v3.
     torch._utils._rebuild_tensor = _wrap_rebuild(torch._utils._rebuild_tensor)
     torch._utils._rebuild_tensor_v3 = _wrap_rebuild(torch._utils._rebuild_tensor_v3)
     torch.serialization._legacy_load = _wrap_legacy_load(

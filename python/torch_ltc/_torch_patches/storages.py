@@ -1,13 +1,13 @@
-"""Storages of lazy tensors: one for each memory that a tensor and its views share.
+"""Supports storages of lazy tensors: a tensor and its views share a storage.
 
-Their addresses are those of the values in host memory, so programs that find shared
-tensors by `data_ptr()` (safetensors, transformers, accelerate) find them. An address
-can be read until the next write to the tensor or the next end of a step, after which
-the value may be elsewhere. Elements are in row-major order, whatever the strides.
+The address of a storage is that of its values in host memory, so programs that detect
+shared tensors by `data_ptr()` (safetensors, transformers, accelerate) work. An address is
+valid until the next write to the tensor or the next end of a step, after which the value
+may be elsewhere. Elements are in row-major order, whatever the strides.
 
-PyTorch (2.13) treats the null pointer in the storage of a lazy tensor as an error, and
-dereferences one below functionalization, where Python kernels of custom ops get values
-without a storage.
+PyTorch (2.13) treats the null pointer in the storage of a lazy tensor as an error. Below
+functionalization, where Python kernels of custom ops get values without a storage, it
+dereferences a null pointer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 
 from torch_ltc._backend import bindings
 
-#: Methods that change a storage's size, or pass its memory to others.
+#: Methods that raise an error, because they change a storage's size or expose its memory.
 _REFUSED = (
     "_share_fd_cpu_",
     "_share_filename_cpu_",
@@ -40,7 +40,7 @@ def _wrap_untyped_storage(original: Callable) -> Callable:
     def untyped_storage(self: torch.Tensor) -> torch.UntypedStorage:
         if _is_of_device(self) and not torch._is_functional_tensor(self):
             keys, of = torch._C._dispatch_keys(self), torch._C.DispatchKey
-            # Fake tensors have a storage, and their own key.
+            # Fake tensors, which have the key Python, have a storage.
             if keys.has(of.Lazy) and not keys.has(of.Python):
                 raise RuntimeError(
                     "a traced value on device 'lazy' has no storage: "
@@ -75,7 +75,7 @@ def _wrap_storage_address(original: Callable) -> Callable:
 
 
 def _wrap_reading(original: Callable) -> Callable:
-    """`original`, applied to a copy on the CPU."""
+    """Makes `original` read a CPU copy of a lazy storage."""
 
     @functools.wraps(original)
     def read(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,8 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
     def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
-            # FSDP releases memory that it will fill again; here it stays allocated.
+            # FSDP resizes storages to release memory that it fills again later; on device
+            # lazy the memory stays allocated.
             if name == "resize_" and args[0] in (0, self.nbytes()):
                 return self
             raise RuntimeError(
@@ -106,8 +107,8 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
-    """A lazy tensor of all bytes of the storage; writes to it are writes to the storage's
-    tensors."""
+    """Returns a lazy uint8 tensor of all bytes of the storage. Writes to it also write to
+    the storage's tensors."""
     return torch.empty(0, dtype=torch.uint8, device="lazy").set_(storage)
 
 
@@ -133,7 +134,7 @@ def _wrap_set_item(original: Callable) -> Callable:
 
 
 def _wrap_copy(original: Callable) -> Callable:
-    """Wraps `copy_`, so that it copies between storages of different devices, too."""
+    """Makes `copy_` copy between a lazy storage and a lazy or CPU storage."""
 
     @functools.wraps(original)
     def copy_(

@@ -1,9 +1,9 @@
-"""`nn.SyncBatchNorm` on device "lazy".
+"""Implements `nn.SyncBatchNorm` on device "lazy".
 
-PyTorch's implementation (2.13) is for GPUs: it calls ops that only GPUs have, one of
-which writes to the running statistics without declaring it. This one gathers and
-reduces the same numbers by traced ops: a rank sends its mean, variance and count; the
-sum over the ranks supports batches of different sizes, including empty ones.
+PyTorch's implementation (2.13) is for GPUs: it calls ops that only GPUs support, one of
+which writes to the running statistics without declaring it. This implementation gathers
+and reduces the same values by traced ops: each rank sends its mean, variance and count.
+Batches may have different sizes, including 0.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def _by_channel(values: Tensor, like: Tensor) -> Tensor:
 
 
 def _exact(x: Tensor) -> Tensor:
-    """Dtype in which statistics are computed."""
+    """Converts `x` to the dtype in which statistics are computed."""
     return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
 
 
 def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean and variance of the channels over all ranks' `x`, and the number of values
-    of each."""
+    """Returns the mean and the variance of each channel over all ranks' `x`, and the number
+    of values in a channel."""
     channels, ranks = x.shape[1], dist.get_world_size(group)
     if x.numel():
         axes = [0, *range(2, x.dim())]
@@ -84,7 +84,7 @@ class _Normalize(torch.autograd.Function):
             of_input = gradient - _by_channel(sum_all, x)
             of_input = of_input - centered * _by_channel(slope, x)
             of_input = (of_input * _by_channel(scale, x)).to(input.dtype)
-        # DistributedDataParallel reduces those of the parameters.
+        # DistributedDataParallel reduces the gradients of weight and bias.
         wanted = ctx.needs_input_grad
         return (
             of_input,
@@ -116,7 +116,7 @@ def forward(module: nn.SyncBatchNorm, input: Tensor) -> Tensor:
     if module.track_running_stats:
         with torch.no_grad():
             module.num_batches_tracked.add_(1)
-            # The average of all batches if there is no momentum.
+            # Without momentum, running statistics are the average over all batches.
             factor = module.momentum
             if factor is None:
                 factor = 1 / module.num_batches_tracked.to(mean.dtype)

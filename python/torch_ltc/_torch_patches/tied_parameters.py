@@ -1,11 +1,11 @@
-"""Parameters that modules share stay shared when the modules move.
+"""Keeps parameters that modules share shared when the modules move.
 
-Between CPU and CUDA `nn.Module.to` assigns `parameter.data`, so the parameter stays the
+Between CPU and CUDA, `nn.Module.to` assigns `parameter.data`, so the parameter stays the
 same object. Lazy tensors and CPU tensors can't replace each other in that way (torch
-2.13: `torch._has_compatible_shallow_copy_type`), so each module gets a new parameter,
-and an output layer that was tied to an embedding would be trained separately. For the
-same reason, parameters of lazy modules (`nn.LazyLinear`), which have no sizes yet,
-would become empty ones.
+2.13: `torch._has_compatible_shallow_copy_type`), so each module gets a new parameter, and
+an output layer that was tied to an embedding would be trained separately. For the same
+reason, parameters without sizes (of `nn.LazyLinear` and similar modules) would become
+empty tensors.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def install() -> None:
 
 
 def _unsized(module: nn.Module) -> list[tuple[dict, str, type]]:
-    """Parameters and buffers that get their sizes from the first input."""
+    """Returns the parameters and buffers that get their sizes from the first input: owner's
+    dict, name and class of each."""
     return [
         (tensors, name, type(tensor))
         for owner in module.modules()
@@ -67,7 +68,7 @@ def _keep_unsized(tensors: dict, name: str, kind: type) -> None:
 
 
 def _tied(module: nn.Module) -> list[Owners]:
-    """Places that hold one parameter, for parameters that are held at several."""
+    """Returns the (module, name) pairs of each parameter that has several."""
     places: dict[int, Owners] = {}
     for owner in module.modules():
         for name, parameter in owner._parameters.items():

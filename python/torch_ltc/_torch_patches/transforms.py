@@ -1,6 +1,7 @@
-"""`torch.func.functionalize`, which in torch 2.13 would wrap tensors that are functional
-already: an internal assert. A recorded graph has neither writes nor views anyway, so the
-replacement returns the function itself.
+"""Makes `torch.func.functionalize` call the function directly for lazy tensors.
+
+In torch 2.13 the transform would wrap tensors that are already functional, which fails an
+internal assert. A traced graph has neither writes nor views anyway.
 """
 
 from __future__ import annotations
