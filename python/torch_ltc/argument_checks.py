@@ -22,7 +22,8 @@ def check_callable(function: str, name: str, value: Any) -> None:
 
 
 def check_device(function: str, device: Any) -> None:
-    """Raises an error for a device that doesn't exist. "" and None denote the only one."""
+    """Raises ValueError for a device that doesn't exist, TypeError for other objects than
+    devices. "" and None denote the only device."""
     if device is None or (isinstance(device, str) and device == ""):
         return
     if not isinstance(device, (str, torch.device)):
@@ -30,7 +31,7 @@ def check_device(function: str, device: Any) -> None:
             f"torch_ltc.{function}: a device must be 'lazy' or torch.device('lazy'), but "
             f"got {device!r:.60}."
         )
-    # Compared as text, because torch's parser raises an error of several lines.
+    # Compared as text, because torch's parser raises an error with several lines.
     if str(device) not in ("lazy", "lazy:0"):
         raise ValueError(
             f"torch_ltc.{function}: there is one device, 'lazy:0', but got "

@@ -1,12 +1,12 @@
-"""Configuration: typed attributes over the backend's one option table.
+"""Configuration: the backend's options as typed attributes.
 
     torch_ltc.config.auto_step = False
     with torch_ltc.config(source_info=True, verify=True):
         ...
     print(torch_ltc.config.describe())
 
-Every option has an environment variable; `describe` lists it. The table is in C++, so
-each option is defined once.
+`describe` lists all options with their environment variables. The options are defined
+once, in a table in C++ (ltc_backend/config).
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Config:
 
     @contextmanager
     def __call__(self, **options: bool | int | float | str) -> Iterator[None]:
-        """Sets options for a `with` block and restores them after it."""
+        """Sets options for a `with` block and restores their values afterwards. Raises
+        AttributeError for an unknown option, ValueError for an invalid value."""
         saved = {name: getattr(self, name) for name in options}
         changed = []
         try:
@@ -98,20 +99,20 @@ class Config:
                 changed.append(name)
             yield
             if options.get("profile_commands"):
-                # Read when a step runs, so steps scheduled in the block must finish in
-                # it.
+                # The option is read when a step runs, so steps that were scheduled in the
+                # block must finish in the block.
                 bindings().wait_device_ops()
         finally:
             for name in reversed(changed):
                 setattr(self, name, saved[name])
 
     def options(self) -> list[dict[str, Any]]:
-        """The table as data: name, type, default, value, source, help, environment,
-        choices, effect ("none", "trace", "program" or "code")."""
+        """Returns a row for each option: name, type, default, value, source, help,
+        environment (variable), choices, effect ("none", "trace", "program" or "code")."""
         return bindings().config_options()
 
     def describe(self) -> str:
-        """The table as text."""
+        """Returns all options with values and descriptions as a table in text."""
         from torch_ltc._diagnostics.report import options_table
 
         return options_table(self.options())

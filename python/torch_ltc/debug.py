@@ -2,7 +2,7 @@
 
 print(torch_ltc.debug.dump(loss))                    # pending, not run
 print(torch_ltc.debug.dump(-1, stage="linalg"))      # the last step
-with torch_ltc.debug.dump_to("dumps"):               # a folder a program
+with torch_ltc.debug.dump_to("dumps"):               # a folder for each program
     train()
 """
 
@@ -43,14 +43,14 @@ __all__ = [
     "plan",
 ]
 
-#: The traced graph for Graphviz, and as a picture.
+#: The forms of a drawing of the traced graph: Graphviz source, SVG.
 DRAWINGS = ("dot", "svg")
-#: The stages that have a text, in order; tosa and stablehlo are for other compilers.
+#: The stages that have a text, in order. tosa and stablehlo are for other compilers.
 STAGES: tuple[str, ...]
 
 
 def __getattr__(name: str) -> Any:
-    """`STAGES`, a list that the compiler defines."""
+    """Returns `STAGES`, which the compiler defines."""
     if name != "STAGES":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return tuple(stage for stage in stage_files() if stage != "plan")
@@ -59,12 +59,13 @@ def __getattr__(name: str) -> Any:
 def dump(
     target: torch.Tensor | Sequence[torch.Tensor] | int | str, stage: str = "torch"
 ) -> str:
-    """Text of a program at `stage`: one of `STAGES`, its "plan" as JSON (see `plan`),
-    or the traced graph as a drawing: "dot" for Graphviz, or "svg".
+    """Returns the text of a program at `stage`: one of `STAGES`, "plan" for the plan as
+    JSON (see `plan`), or "dot" (Graphviz) or "svg" for a drawing of the traced graph.
 
     `target`: lazy tensors, whose pending graph is shown without being run; a step
-    number of `torch_ltc.step_log()` (-1 is the last one); or a program's hash (a prefix
-    is enough) from `torch_ltc.compile_log()`.
+    number of `torch_ltc.step_log()` (-1 is the last step); or a program's hash, or a
+    prefix of it, from `torch_ltc.compile_log()`. Raises ValueError for an unknown stage,
+    step or hash, and TypeError for tensors on other devices.
     """
     if stage not in (*stage_files(), *DRAWINGS):
         names = ", ".join((*stage_files(), *DRAWINGS))
@@ -98,31 +99,32 @@ def _drawing(program: Any, form: str) -> str:
 
 
 def inputs_and_outputs(target: int | str = -1) -> list[dict[str, Any]]:
-    """A step's tensors: role, index, name, dtype, sizes, bytes, donated."""
+    """Returns a row for each input and output of a step's program: role, index, name,
+    dtype, sizes, bytes, donated."""
     return bindings().program_tensors(_program(target))
 
 
 def commands(target: int | str = -1) -> list[dict[str, Any]]:
-    """A step's commands: name, location, module, results (their types), calls, seconds.
-    Seconds are measured while config `profile_commands` is on; lines and modules are
-    those of a step compiled with `source_info`."""
+    """Returns a row for each command of a step: name, location, module, results (their
+    types), calls, seconds. Seconds are measured while option `profile_commands` is on.
+    Location and module are known for steps compiled with option `source_info`."""
     return bindings().program_commands(_program(target))
 
 
 def plan(target: int | str = -1) -> dict[str, Any]:
-    """A step's commands with their operands and results, and the buffers that hold
-    these: place, bytes, offset in the arena, first and last command. This is the
-    compiler's plan of the program, not derived from its text."""
+    """Returns a step's commands with their operands and results, and the buffers that hold
+    these: place, bytes, offset in the arena, first and last command. This is the buffer
+    plan with which the compiler made the program."""
     return json.loads(bindings().program_text(_program(target), "plan"))
 
 
 def memory(target: int | str = -1) -> dict[str, Any]:
-    """A step's memory at its peak: `peak_bytes` of temporaries and new results,
-    `command` at which they are all alive, `lines` (bytes by the Python line that
+    """Returns a step's memory at its peak: `peak_bytes` of temporaries and new results,
+    the `command` during which these are alive, `lines` (bytes by the Python line that
     creates them, largest first), and `input_bytes` of the inputs, including overwritten
     parameters.
 
-    Lines are known for steps that were traced with config `source_info`."""
+    Lines are known for steps that were traced with option `source_info`."""
     program = _program(target)
     plan = Plan(bindings().program_text(program, "plan"))
     command, alive = plan.peak()
@@ -142,10 +144,11 @@ def memory(target: int | str = -1) -> dict[str, Any]:
 
 @contextmanager
 def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator[str]:
-    """Writes each program that runs in the block to its own folder, with the text of
-    every stage and a readable index.html. Raises ValueError if the folder can't be
-    written. `inputs`: also saves the values of its first run, so that `python -m
-    torch_ltc.replay` computes the same."""
+    """Writes each program that runs in the block to a separate folder in `directory`, with
+    the text of every stage and a readable index.html. `inputs`: also saves the input
+    values of each program's first run, so that `python -m torch_ltc.replay` computes the
+    same results. Yields the absolute path. Raises ValueError if the folder can't be
+    written."""
     path = os.path.abspath(os.fspath(directory))
     try:
         os.makedirs(path, exist_ok=True)
@@ -153,8 +156,8 @@ def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator
         raise ValueError(f"Nothing can be dumped to '{path}': {error}.") from error
     with config(dump=path, dump_inputs=inputs or config.dump_inputs):
         yield path
-        bindings().wait_device_ops()  # for the times of its commands
-    with contextlib.suppress(ValueError):  # nothing ran, or reported when it was dumped
+        bindings().wait_device_ops()  # the pages contain the times of commands
+    with contextlib.suppress(ValueError):  # nothing was dumped, or already reported
         write_pages(Path(path))
 
 
@@ -168,28 +171,28 @@ def _guard(kind: str) -> Iterator[None]:
 
 
 def no_sync() -> AbstractContextManager[None]:
-    """In the block, reading a pending value (`.item()`, `print`, `.cpu()`, a fallback)
-    raises RuntimeError with the Python line."""
+    """Makes reading a pending value (`.item()`, `print`, `.cpu()`, a fallback) in the block
+    raise RuntimeError with the Python line."""
     return _guard("sync")
 
 
 def no_fallback() -> AbstractContextManager[None]:
-    """In the block, an op that would run eagerly raises RuntimeError."""
+    """Makes an op that would run eagerly in the block raise RuntimeError."""
     return _guard("fallback")
 
 
 def no_recompile() -> AbstractContextManager[None]:
-    """In the block, a program that isn't in memory yet raises RuntimeError with the
-    difference from the nearest known one. For loops that have warmed up."""
+    """Makes a program that isn't in the program cache raise RuntimeError in the block, with
+    the difference from the nearest known program. For loops that have warmed up."""
     return _guard("recompile")
 
 
 @contextmanager
 def detect_nan() -> Iterator[None]:
-    """In the block, a step whose results contain a NaN or an Inf raises RuntimeError
+    """Makes a step whose results contain a NaN or an Inf raise RuntimeError in the block,
     with the first op that produced one, its Python line and module.
 
-    Slower: nothing is overwritten in place, and each result is checked.
+    Steps are slower in the block: they don't donate, and each result is checked.
     """
     with config(detect_nan=True, source_info=True):
         yield
@@ -198,12 +201,12 @@ def detect_nan() -> Iterator[None]:
 
 @contextmanager
 def lockstep(tolerance: float | None = None) -> Iterator[None]:
-    """In the block, each step is also run op by op with PyTorch's CPU kernels; if
-    the results differ, RuntimeError names the first op that differs, its Python
-    line and module.
+    """Also runs each step in the block op by op with PyTorch's CPU kernels. If the results
+    differ, raises RuntimeError with the first op that differs, its Python line and module.
 
-    `tolerance`: the largest allowed difference, relative to a tensor's largest element;
-    the default allows for the rounding of its dtype. Integers must be equal.
+    `tolerance`: the largest allowed difference, relative to a tensor's largest element.
+    The default allows for the rounding of the tensor's dtype. Integers must be equal.
+    Raises ValueError for a negative tolerance.
     """
     if tolerance is not None and not (
         isinstance(tolerance, (int, float)) and tolerance >= 0
@@ -218,7 +221,8 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 
 def _program(target: int | str) -> str:
-    """The hash of the program of a step, or the hash that has `target` as a prefix."""
+    """Returns the hash of a step's program, or the hash that starts with `target`. Raises
+    ValueError if there is none, or more than one."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
             "Expected a step's number or a prefix of a program's hash, but "

@@ -61,7 +61,7 @@ def install() -> None:
 
 
 def is_available() -> bool:
-    """Whether tensors can be created on"lazy"."""
+    """Whether tensors can be created on device "lazy"."""
     return _backend.load()
 
 
@@ -70,7 +70,7 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Raises if the device can't be used; otherwise it has no effect."""
+    """Raises BackendUnavailable if the device can't be used; otherwise has no effect."""
     _backend.bindings()
 
 
@@ -103,19 +103,20 @@ def set_device(index: Any) -> None:
 
 
 def device(index: Any = None) -> AbstractContextManager[None]:
-    """Context manager for code that selects a device; there is only one."""
+    """Returns a context manager without effect, for code that selects a device: there is
+    only one. Raises ValueError for an index other than 0."""
     _check_index(index)
     return nullcontext()
 
 
 def synchronize(device: Any = None) -> None:
-    """Runs everything traced by this thread and waits for it."""
+    """Ends the step of this thread and waits until all scheduled steps have run."""
     _check_index(device)
     mark_step(wait=True)
     wait_device_ops()
 
 
-# There are no streams: steps run in order on one queue. FSDP requires these names.
+# There are no streams: steps run in order on one queue. FSDP requires the names below.
 
 
 class Event(torch.cpu.Event):
@@ -145,7 +146,7 @@ def get_device_name(device: Any = None) -> str:
 
 
 def get_device_properties(device: Any = None) -> dict[str, Any]:
-    """name, cpu, cpu_features, threads, total_memory (bytes)."""
+    """Returns name, cpu, cpu_features, threads, total_memory (bytes)."""
     _check_index(device)
     info = _backend.bindings().build_info()
     return {
@@ -162,7 +163,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Autocast dtypes."""
+    """Returns the dtypes that `torch.autocast("lazy")` supports."""
     return [torch.bfloat16, torch.float16]
 
 
@@ -214,15 +215,15 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """allocated_bytes, peak_allocated_bytes, arena_bytes (temporaries of steps, shared
-    by all programs), kept_weight_bytes (packed copies of convolution weights that steps
-    don't change; option keep_weights), live_tensors, pending_ops."""
+    """Returns allocated_bytes, peak_allocated_bytes, cached_bytes, arena_bytes (temporaries
+    of steps, shared by all programs), kept_weight_bytes (packed copies of convolution
+    weights that steps don't change; option keep_weights), live_tensors, pending_ops."""
     _check_index(device)
     return _backend.bindings().memory_stats()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of host memory behind lazy tensors."""
+    """Returns the bytes of host memory that lazy tensors occupy."""
     return memory_stats(device)["allocated_bytes"]
 
 

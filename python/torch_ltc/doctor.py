@@ -2,9 +2,9 @@
 
     python -m torch_ltc.doctor [--json]
 
-Exit code 0 if device "lazy" can be used, 1 otherwise. Each check is independent, so
-that one problem doesn't hide the next. `--json` prints one object: "version", "ready",
-and "findings", a list of "check", "ok", "fatal", "text".
+The exit code is 0 if device "lazy" can be used, and 1 otherwise. Each check is
+independent, so that a problem doesn't hide the next. `--json` prints a JSON object:
+"version", "ready", and "findings", a list of objects with "check", "ok", "fatal", "text".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from torch_ltc.version import REQUIRED_TORCH, VERSION
 
-# A program of one multiplication and one sum: from trace to result.
+# The input of a small program (a product and a sum) that is traced, compiled and run.
 _PROBE = (3.0, 4.0)
 
 
@@ -114,7 +114,7 @@ def _cpu() -> Finding:
     known = ("avx512f", "avx2", "sve", "neon")
     vector = next((name for name in known if f"+{name}" in features), "")
     if not vector and platform.machine() == "aarch64":
-        vector = "neon"  # each AArch64 processor has it
+        vector = "neon"  # each AArch64 processor supports it
     text = f"{info['cpu_name']}, vectors: {vector or 'SSE only, so expect low speed'}"
     return Finding(bool(vector), "CPU", text, fatal=False)
 
@@ -185,7 +185,8 @@ def _run(check: Callable[[], Finding]) -> Finding:
 
 
 def examine() -> list[Finding]:
-    """All findings; those that need the backend only if it is available."""
+    """Runs the checks and returns their findings. Checks that need the backend only run if
+    it can be used."""
     findings = [_run(check) for check in _ALWAYS]
     if all(f.ok or not f.fatal for f in findings):
         findings += [_run(check) for check in _WITH_BACKEND]

@@ -1,4 +1,4 @@
-"""Counts, times and logs of events; as data, and as a report in text."""
+"""Counts, times and logs of events, as data and as a report in text."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from torch_ltc._backend import bindings
 
 
 def metrics() -> dict[str, Any]:
-    """All counters by name (`steps`, `compilations`, `fallback_calls`,
-    `implicit_syncs`, ...), and the groups `timers`, `cache` and `memory`.
-    Times are seconds, sizes bytes."""
+    """Returns all counters by name (`steps`, `compilations`, `fallback_calls`,
+    `implicit_syncs`, ...), and the groups `timers`, `cache` and `memory`. Times are in
+    seconds, sizes in bytes."""
     backend = bindings()
     return {
         **backend.counters(),
@@ -26,35 +26,37 @@ def reset_metrics() -> None:
 
 
 def fallbacks() -> list[dict[str, Any]]:
-    """Ops that ran eagerly on the CPU, most expensive first: op, location (Python
-    line), calls, seconds, bytes, reason."""
+    """Returns the fallback log: a row for each op and Python line that ran eagerly on the
+    CPU, most expensive first: op, location, calls, seconds, bytes, syncs, reason."""
     return sorted(
         bindings().fallback_log(), key=lambda row: row["seconds"], reverse=True
     )
 
 
 def syncs() -> list[dict[str, Any]]:
-    """Ops that cut the graph before the end of a step, most expensive first: op,
-    location, calls, seconds, ops (cut off)."""
+    """Returns the implicit syncs: a row for each op and Python line that cut the graph
+    before the end of a step, most expensive first: op, location, calls, seconds, ops (that
+    were pending)."""
     return sorted(bindings().sync_log(), key=lambda row: row["seconds"], reverse=True)
 
 
 def compile_log() -> list[dict[str, Any]]:
-    """Misses of the in-memory program cache, oldest first: program (hash), step, origin
-    ("compiled", "disk", "bound" to sizes, "interpreted", or "refused": no program for all
-    sizes), reason, location, seconds, expected_seconds, stage_seconds,
-    ops, kernels, ..., dump_directory."""
+    """Returns a row for each of the last 1024 misses of the in-memory program cache, oldest
+    first: program (hash), step, origin ("compiled", "disk", "bound" to sizes, "interpreted",
+    or "refused": no program for all sizes), reason, location, seconds, expected_seconds,
+    stage_seconds, ops, kernels, ..., dump_directory."""
     return bindings().compile_log()
 
 
 def step_log() -> list[dict[str, Any]]:
-    """The last executions, oldest first: step, program, origin, trigger, ops,
-    schedule_seconds, execute_seconds, donated."""
+    """Returns a row for each of the last 1024 executions, oldest first: step, program,
+    origin, trigger, ops, schedule_seconds, execute_seconds, donated, time, live_tensors,
+    allocated_bytes."""
     return bindings().step_log()
 
 
 def metrics_report() -> str:
-    """All data of this module as tables in text."""
+    """Returns all data of this module as tables in text."""
     from torch_ltc._diagnostics.report import metrics_tables
 
     return metrics_tables(metrics(), compile_log(), fallbacks(), syncs())

@@ -13,26 +13,26 @@ from torch_ltc._backend import bindings
 
 #: Stages at which a program is available as MLIR text or bytecode.
 MODULE_STAGES = ("torch-raw", "torch", "linalg", "tosa", "stablehlo")
-#: Those at which a program for all sizes is available.
+#: Stages at which a program for all sizes is available.
 SYMBOLIC_STAGES = ("torch-raw", "torch")
 
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """An input or output. Its memory is contiguous and row-major."""
+    """An input or output of a program. Its memory is contiguous and row-major."""
 
-    name: str  # "encoder.layer.0.weight", "" if it has none
-    #: None: a size that varies, in a program for all sizes.
+    name: str  # "encoder.layer.0.weight", or ""
+    #: In a program for all sizes, None for a size that varies.
     shape: tuple[int | None, ...]
     dtype: torch.dtype
-    #: A named tensor: a parameter, a buffer, or a state of an optimizer.
+    #: Whether the tensor has a name: a parameter, a buffer, or a state of an optimizer.
     is_parameter: bool = False
-    #: This input isn't read after the run, so its memory may be reused.
+    #: Whether this input isn't read after the run, so that its memory may be reused.
     donatable: bool = False
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> TensorSpec:
-        """From an entry of the bindings' `inputs()` or `outputs()`."""
+        """Converts a row of the bindings' `inputs()` or `outputs()`."""
         return cls(
             name=row["name"],
             shape=tuple(row["sizes"]),
@@ -58,7 +58,7 @@ class SymbolicTrace:
         legal_ops: tuple[str, ...] = (),
         ranges: Sequence[tuple[str, int, int]] = (),
     ) -> None:
-        """Raises RuntimeError if it has no symbolic form at this stage."""
+        """Raises RuntimeError if the graph has no symbolic form at this stage."""
         self._general = general
         self.name: str = general.name
         self._ranges = list(ranges)
@@ -94,7 +94,7 @@ class SymbolicTrace:
 def _unified(
     rows: list[dict[str, Any]], others: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Sizes that differ are None."""
+    """Returns the rows of one sample, with None for sizes that differ in the other."""
     return [
         {
             **row,
@@ -107,8 +107,8 @@ def _unified(
 
 
 class Program:
-    """One MLIR function. Its arguments are `inputs`, then one number for each of
-    `scalars`; its results are `outputs`."""
+    """A traced program as an MLIR function. The function's arguments are `inputs`, then a
+    number for each of `scalars`; its results are `outputs`."""
 
     def __init__(
         self, traced: Any, stage: str = "torch", legal_ops: tuple[str, ...] = ()
@@ -116,17 +116,17 @@ class Program:
         self.traced = traced
         self.stage = stage
         self.legal_ops = legal_ops
-        #: Hash of the computation, in hexadecimal: the program's name in all logs and
+        #: The hash of the computation, in hexadecimal: the program's name in all logs and
         #: dumps.
         self.name: str = traced.name
         #: The function's name in the module.
         self.entry: str = "main" if stage == "stablehlo" else traced.entry
         self.inputs = [TensorSpec.from_row(row) for row in traced.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in traced.outputs()]
-        #: Whether it is one program for all sizes: sizes that vary are None in `inputs`
+        #: Whether this is a program for all sizes: sizes that vary are None in `inputs`
         #: and `outputs`, and `?` in the module.
         self.is_dynamic = isinstance(traced, SymbolicTrace)
-        #: Type of each scalar argument: int or float (64 bits). At stages tosa and
+        #: The type of each scalar argument: int or float (64 bits). At stages tosa and
         #: stablehlo these arguments are tensors of rank 0.
         self.scalars: list[type] = [
             int if kind == "int" else float for kind, _ in traced.scalars()
@@ -143,7 +143,8 @@ class Program:
         return self.traced.bytecode(self.stage, list(self.legal_ops))
 
     def text_at(self, stage: str, locations: bool = False) -> str:
-        """The module at another stage of `MODULE_STAGES`."""
+        """Returns the module at any stage of `MODULE_STAGES` as MLIR text. `locations`:
+        with `loc(...)`."""
         return self.traced.text(stage, list(self.legal_ops), locations)
 
     def __repr__(self) -> str:

@@ -1,8 +1,7 @@
 """`python -m torch_ltc.replay folder`: runs a saved program again.
 
-The folder was written by `ExportedProgram.save`, by a failing backend, or by a dump.
-Inputs are those of inputs.pt; without it they are random numbers from a seed (integers
-are 0).
+`ExportedProgram.save`, a failing backend, or a dump wrote the folder. The inputs are those
+of inputs.pt; without this file, they are random numbers from a seed (integers are 0).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FILES = ("program.mlir", "torch-raw.mlir", "torch.mlir", "linalg.mlir")
 
 
 def find_program(folder: Path, stage: str = "") -> Path:
-    """The file to run. Raises ValueError with a one-sentence message if there is none."""
+    """Returns the file to run. Raises ValueError if there is none."""
     names = [f"{stage}.mlir"] if stage else FILES
     for name in names:
         if (folder / name).is_file():
@@ -33,7 +32,7 @@ def find_program(folder: Path, stage: str = "") -> Path:
 
 
 def scalar_kinds(text: str) -> list[str]:
-    """ "int" or "float" for each number argument of the first function."""
+    """Returns "int" or "float" for each number argument of the first function."""
     head = re.search(r"func\.func [^\n]*", text)
     arguments = head[0].partition(") ->")[0] if head else ""
     found = re.findall(r"%\w+: (!torch\.float|!torch\.int|f64|i64)\b", arguments)
@@ -44,8 +43,8 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
         return None
-    # In a file written by C++ (a dump), lists have their TorchScript types: the
-    # function only converts them to lists.
+    # In a file that C++ wrote (a dump), lists have TorchScript types. restore_type_tag
+    # only converts them to lists, so loading it is safe.
     with torch.serialization.safe_globals([restore_type_tag]):
         values = torch.load(path)
     return values["inputs"], values["scalars"]
@@ -66,7 +65,7 @@ def random_values(
 
 
 def describe(tensor: torch.Tensor) -> str:
-    """Shape, dtype and a few numbers that distinguish results."""
+    """Returns dtype, shape, mean, minimum and maximum of a tensor as text."""
     text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
     if tensor.numel() == 0:
         return text
@@ -82,10 +81,12 @@ def describe(tensor: torch.Tensor) -> str:
 def replay(
     folder: Path, stage: str = "", seed: int = 0, repeat: int = 0
 ) -> list[torch.Tensor]:
-    """Compiles and runs the program; prints a line for each output."""
+    """Compiles and runs the program in `folder`; prints a line for each output and returns
+    the outputs. `repeat`: the number of runs whose median time is printed. Raises
+    ValueError if the folder has no program, RuntimeError if it can't be compiled."""
     path = find_program(folder, stage)
     if (folder / "manifest.json").exists():
-        read_manifest(folder)  # of an exported program: checks its version
+        read_manifest(folder)  # checks the version
     text = path.read_text()
     module = compile_mlir(text)
     saved = saved_values(folder)
@@ -95,7 +96,7 @@ def replay(
         + ("inputs.pt" if saved else f"random, seed {seed}")
         + f"), {len(scalars)} scalars, {len(module.outputs)} outputs"
     )
-    # A donated input is written to: each run gets its own copy.
+    # Each run gets a copy, because it may overwrite donated inputs.
     results = module(*[tensor.clone() for tensor in tensors], *scalars)
     for number, result in enumerate(results):
         print(f"  output {number}  {describe(result)}")

@@ -1,4 +1,4 @@
-"""Marks for sizes that will differ, or that should be constants of a program."""
+"""Marks sizes that vary, or that should be constants of a program."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ def mark_dynamic(
     first program that reads the tensor is compiled for all sizes.
 
     `min` and `max` are the smallest and the largest size. The mark belongs to the
-    tensor's value: it remains when the tensor is written in place, and results of ops
-    don't have it. It has no effect for sizes 0 and 1, which have their own programs, and
-    only helps the compiler: other sizes need no mark, and have the same results.
+    tensor's value: in-place ops preserve it, and results of ops don't inherit it. The mark
+    has no effect for sizes 0 and 1, which have separate programs. It doesn't affect
+    results, and sizes outside the range need no mark.
 
-    Arguments and errors are those of `torch._dynamo.mark_dynamic`.
+    Arguments and errors are those of `torch._dynamo.mark_dynamic`; also raises ValueError
+    for a tensor on another device, and RuntimeError for a view.
     """
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and type(bound) is not int:
@@ -47,11 +48,12 @@ def mark_dynamic(
 
 
 def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) -> Any:
-    """Each size of this dimension (None: of all dimensions) has its own program, for
-    example because it takes few values and the program for one size is faster.
+    """Declares that each size of this dimension (None: of all dimensions) gets a separate
+    program, for example because there are few sizes and such programs are faster.
 
-    The mark belongs to the tensor's value like that of `mark_dynamic`, which has
-    precedence. Arguments and errors are those of `torch._dynamo.mark_static`. A class of
+    The mark belongs to the tensor's value, like that of `mark_dynamic`, which has
+    precedence. Arguments and errors are those of `torch._dynamo.mark_static`; also raises
+    ValueError for a tensor on another device, and RuntimeError for a view. A class of
     modules is returned unchanged: its integers are constants of a trace anyway.
     """
     if isinstance(t, type) and issubclass(t, torch.nn.Module):
@@ -64,7 +66,8 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
 
 
 def _lazy_tensors(function: str, tensor: Any) -> list[torch.Tensor]:
-    """The tensor, or those inside a wrapper that have its rank."""
+    """Returns the tensor, or the tensors with its rank inside a wrapper subclass. Raises
+    ValueError for a tensor on another device."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"torch_ltc.{function} needs a tensor, but got {tensor!r:.60}.")
     if is_traceable_wrapper_subclass(tensor):
@@ -84,7 +87,7 @@ def _lazy_tensors(function: str, tensor: Any) -> list[torch.Tensor]:
 
 
 def _dims(function: str, tensor: torch.Tensor, index: Any) -> list[int]:
-    # As in TorchDynamo, which raises the same class.
+    # TorchDynamo's function also raises AssertionError.
     if not isinstance(index, (int, list, tuple, range)):
         raise AssertionError(
             f"torch_ltc.{function}: index must be an int, a list or a tuple of ints, "
@@ -113,7 +116,7 @@ def _mark(
 
 
 def _violated(message: str) -> NoReturn:
-    # Takes long to import.
+    # Imported here because the import takes long.
     from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
     raise ConstraintViolationError(message)

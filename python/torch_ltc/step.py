@@ -1,4 +1,4 @@
-"""Ends of steps: automatic at `optimizer.step()`, explicit, and closures."""
+"""Ends steps, explicitly or at `optimizer.step()`, and runs step closures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Ends(threading.local):
 
 _ends = _Ends()
 
-#: Called after each end of a step and each wait for the device.
+#: Functions that are called after each end of a step and each wait for the device.
 after_steps: list[Callable[[], None]] = []
 
 
@@ -40,11 +40,11 @@ def run_step_closures() -> None:
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
-    """Ends the step: everything that this thread has traced so far is compiled (if it
-    is new) and scheduled, then the step closures run.
+    """Ends the step: compiles (if it is new) and schedules the program of the live tensors
+    of this thread, then runs the step closures.
 
-    Only needed if no optimizer steps, such as in an evaluation loop. `wait=True`
-    returns when the results are computed.
+    A call is only needed if no optimizer steps, such as in an evaluation loop. With
+    `wait=True`, it returns when the results are computed, and raises a step's error.
     """
     check_device("mark_step", device)
     check_bool("mark_step", "wait", wait)
@@ -56,7 +56,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 
 
 def wait_device_ops(devices: Any = None) -> None:
-    """Waits until everything scheduled has run; raises a step's error. `devices` exists
+    """Waits until all scheduled steps have run; raises a step's error. `devices` exists
     for compatibility with `torch._lazy`: there is one queue."""
     for device in (
         [devices] if isinstance(devices, (str, torch.device)) else devices or ()
@@ -73,7 +73,9 @@ def wait_for_compilations() -> None:
 
 
 def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
-    """Computes exactly these tensors (any nesting) in one program."""
+    """Computes exactly these tensors, in any nesting of lists, tuples and dicts, by one
+    program. With `wait=False`, returns when the program is scheduled. Raises TypeError for
+    values that aren't tensors."""
     check_bool("sync", "wait", wait)
     flat = tree_flatten(tensors)[0]
     for value in flat:
@@ -88,7 +90,8 @@ def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
 
 
 def to_cpu(tensors: Any, devices: Any = None) -> Any:
-    """CPU copies of lazy tensors (any nesting) with a single sync."""
+    """Returns `tensors`, in any nesting of lists, tuples and dicts, with CPU copies of the
+    lazy tensors, which are computed by one program."""
     flat, spec = tree_flatten(tensors)
     sync([value for value in flat if _is_lazy(value)])
     return tree_unflatten([t.cpu() if _is_lazy(t) else t for t in flat], spec)
@@ -98,8 +101,8 @@ def add_step_closure(
     closure: Callable[..., None], args: tuple = (), run_async: bool = False
 ) -> None:
     """Runs `closure(*args)` after the next end of a step, when the tensors among `args`
-    can be read without cutting the graph; `run_async` runs it in a separate thread, in
-    order."""
+    can be read without cutting the graph. `run_async`: runs closures in a separate thread,
+    in the order in which they were added. Raises TypeError for invalid arguments."""
     check_callable("add_step_closure", "closure", closure)
     if not isinstance(args, (tuple, list)):
         raise TypeError(
@@ -118,7 +121,8 @@ def _is_lazy(value: Any) -> bool:
 
 @contextlib.contextmanager
 def steps_end_later() -> Iterator[None]:
-    """Inside, this thread's steps don't end: a captured function is one step."""
+    """Makes `mark_step` and optimizers end no steps of this thread in the `with` block: a
+    captured function is one step."""
     _ends.later = True
     try:
         yield
@@ -127,8 +131,8 @@ def steps_end_later() -> Iterator[None]:
 
 
 def _is_in_other_step() -> bool:
-    """Whether the step that calls the hook was called by another optimizer's step, which
-    may go on with the parameters (ZeroRedundancyOptimizer sends them)."""
+    """Whether another optimizer's `step` called the `step` that calls this hook. The outer
+    `step` may continue with the parameters (ZeroRedundancyOptimizer sends them)."""
     frame: FrameType | None = sys._getframe(2)  # torch's wrapper of all steps
     code = frame.f_code
     while frame := frame.f_back:
@@ -147,8 +151,10 @@ def _lazy_device(optimizer: Any) -> str | None:
 
 
 def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    """Hook of optimizers: ends the step if parameters are lazy (option auto_step)."""
-    # First, because TorchDynamo, which traces hooks, warns of calls into C++.
+    """Ends the step after an optimizer's step if the parameters are lazy and option
+    auto_step is on."""
+    # The device is checked first: TorchDynamo, which traces hooks, warns about the calls of
+    # C++ functions below.
     device = _lazy_device(optimizer)
     if device is None or _ends.later or not bindings().config_get("auto_step"):
         return

@@ -1,4 +1,5 @@
-"""The versions this package supports. setup.py reads it without importing torch."""
+"""The versions of this package and of torch. setup.py reads this file without importing
+torch."""
 
 VERSION = "0.1.0"
 

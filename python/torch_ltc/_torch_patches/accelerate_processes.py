@@ -36,7 +36,7 @@ def install(module: ModuleType) -> None:
         alone = module.DistributedType.NO
         if cpu or kind != alone or not _is_on_lazy(self):
             return name, kind
-        # With cpu=True, Accelerate detects whether a launcher has started several processes.
+        # With cpu=True, Accelerate detects whether a launcher has started more processes.
         name, kind = prepare(self, True, sagemaker_dp, backend)
         if kind != alone:
             self.device = torch.device(_NAME)
