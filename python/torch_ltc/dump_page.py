@@ -1,9 +1,9 @@
-"""`python -m torch_ltc.dump_page dumps`: dumped programs as readable pages.
+"""`python -m torch_ltc.dump_page dumps`: writes readable pages for dumped programs.
 
-Each program's folder gets an index.html, one file that needs no network: the step as
-modules, ops, kernels, buffers over time, lines and texts of the stages, linked with
-each other; and a README about running its stages again. The parent folder gets an
-index.html with all programs.
+Each program's folder gets an index.html, a single file that needs no network. It shows
+the step's modules, ops, kernels, buffers over time, Python lines and the texts of the
+stages, linked with each other. A README in the folder says how to run the stages again.
+The parent folder gets an index.html that lists all programs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ Each file is the whole program at one stage:
 
   ir.txt           traced nodes: shape, ATen op, Python line, module
   torch-raw.mlir   torch dialect as traced
-  torch.mlir       at the backend contract: what other compilers can take
+  torch.mlir       at the backend contract, for other compilers
   linalg.mlir      linalg on tensors
   kernels.mlir     commands, kernels and the plan of buffers
   plan.json        commands and buffers for tools
@@ -75,12 +75,12 @@ From stage to stage, with the project's ltc-opt:
   ltc-opt torch.mlir --ltc-torch-to-linalg
   ltc-opt linalg.mlir --ltc-linalg-to-kernels
 
-Run it again, from one of the stages, on the inputs in inputs.pt (option
-dump_inputs saves them: TORCH_LTC_DUMP_INPUTS=1) or random ones from a seed:
+Run the program again, from one of the stages, on the inputs in inputs.pt (which
+option dump_inputs saves: TORCH_LTC_DUMP_INPUTS=1) or on random inputs from a seed:
 
   python -m torch_ltc.replay . --stage torch --seed 0 --repeat 20
 
-Make it smaller while a script of yours still exits with 1:
+Reduce the program as long as a script of yours exits with 1:
 
   ltc-reduce torch.mlir --ltc-reduce-program=test=./fails.sh
 
@@ -144,13 +144,13 @@ def _overview(dump: Dump) -> str:
 
 #: A subtree with more ops than this is closed at first.
 FEW = 12
-#: Loss, backward pass, optimizer.
+#: The title of ops outside of modules: loss, backward pass, optimizer.
 OUTSIDE = "(outside of modules)"
 
 
 def _modules(dump: Dump) -> str:
-    """Ops by module path, as an expandable tree; ops outside of modules follow, by
-    Python line."""
+    """Returns the ops by module path, as an expandable tree. Ops outside of modules follow,
+    by Python line."""
     tree: dict[str, Any] = {}
     ops = [op for op in dump.ops if op.kind != "parameter"]
     for op in sorted(ops, key=lambda op: not op.module):
@@ -205,15 +205,16 @@ def _ops(ops: list[Op]) -> str:
 
 @dataclass
 class Times:
-    """Measured by this process with profile_commands."""
+    """Times that this process measured with option profile_commands."""
 
     seconds: list[float] = field(default_factory=list)  # of each command in a run
     runs: int = 0
 
 
 def _measured(dump: Dump) -> Times:
-    """The runtime has a command for each copy of a join, and at the end one for each
-    copy to a result."""
+    """Returns the measured times of the plan's commands. The runtime's commands differ from
+    the plan's: it has a command for each copy of a join, and one for each copy to a result
+    at the end."""
     try:
         rows = bindings().program_commands(dump.summary.get("program", ""))
     except RuntimeError:
@@ -254,7 +255,7 @@ def _command_rows(dump: Dump, measured: Times) -> str:
     return _table(columns, rows, numeric=(2, 6))
 
 
-#: Commands among the slowest.
+#: The number of commands in the table of the slowest.
 SLOWEST = 15
 
 
@@ -320,16 +321,16 @@ def _lines(dump: Dump) -> str:
 
 
 def _command_link(dump: Dump, number: int, content: str) -> str:
-    """`content`, as a link if there is such a command: copies to results at the end
-    aren't in the list."""
+    """Returns `content`, as a link if the plan has a command `number`: copies to results at
+    the end of the program aren't in the plan."""
     if number >= len(dump.commands):
         return content
     return f'<a href="#command-{number}">{content}</a>'
 
 
 def _buffers(dump: Dump) -> str:
-    """Lifetimes from left to right; from bottom to top the arena as planned, and the
-    results above it."""
+    """Draws the buffers as SVG: lifetimes from left to right; from bottom to top the arena
+    as planned, and results above it."""
     placed = dump.plan.offsets()
     if not placed:
         return "<p>No buffers between commands.</p>"
@@ -371,15 +372,15 @@ def _buffers(dump: Dump) -> str:
     return (
         f'<svg viewBox="0 0 {width + 10} {height + 24}" width="100%" role="img" '
         f'aria-label="Buffers over time">{"".join(shapes)}{axis}</svg>'
-        f'<p class="dim">Each rectangle is a buffer: as wide as it lives, as high as '
-        f"it is large. Below the dashed line is the arena of temporaries "
-        f"({bytes_text(arena)}), each at its offset in it; above it new results. "
-        "What overwrites a parameter isn't drawn.</p>" + _peak(dump)
+        f'<p class="dim">Each rectangle is a buffer; its width is its lifetime, its '
+        f"height its size. Below the dashed line is the arena ({bytes_text(arena)}) "
+        f"with temporaries at their offsets, above it are new results. "
+        "Results that overwrite a parameter aren't drawn.</p>" + _peak(dump)
     )
 
 
 def _peak(dump: Dump) -> str:
-    """The live buffers at the peak."""
+    """Returns a table of the buffers that are alive at the peak."""
     number, alive = dump.plan.peak()
     sizes: Counter[str] = Counter()
     for buffer in alive:
@@ -392,8 +393,8 @@ def _peak(dump: Dump) -> str:
         for line, size in sizes.most_common(10)
     ]
     return (
-        f"<p>Most, {bytes_text(sum(sizes.values()))}, is alive at "
-        f"{_command_link(dump, number, f'command {number}')}. The largest makers:</p>"
+        f"<p>At the peak, {bytes_text(sum(sizes.values()))} are alive at "
+        f"{_command_link(dump, number, f'command {number}')}. The largest parts:</p>"
         + _table(["made by", "bytes"], rows, numeric=(1,))
     )
 
@@ -401,7 +402,7 @@ def _peak(dump: Dump) -> str:
 # -- pages -------------------------------------------------------------------------
 
 
-#: Maximum characters of a stage on a page: browsers are slow with more.
+#: The maximum number of characters of a stage on a page: browsers are slow with more.
 SHOWN = 300_000
 
 
@@ -420,7 +421,7 @@ def _stage(dump: Dump, stage: str) -> str:
 
 
 def page(dump: Dump) -> str:
-    """The page of one program as HTML."""
+    """Returns the page of a program as HTML."""
     name, measured = dump.summary.get("program", "?")[:12], _measured(dump)
     stages = "".join(_stage(dump, stage) for stage in stage_files() if dump.text(stage))
     tensors = _table(
@@ -460,8 +461,8 @@ def _document(title: str, body: str) -> str:
 
 
 class Pages(list[Path]):
-    """Paths of pages. A notebook shows the program of the last one, in a frame, since a
-    page has styles and anchors of its own."""
+    """The paths of pages. A notebook shows the last page, in a frame, because the page's
+    styles and anchors would affect the notebook."""
 
     def _repr_html_(self) -> str:
         text = _escape(self[-1].read_text())
@@ -470,9 +471,9 @@ class Pages(list[Path]):
 
 
 def write_pages(folder: Path) -> Pages:
-    """Writes pages for every program below `folder` (or for `folder` itself); returns
-    their paths. Raises ValueError if there is no program, or a page can't be written.
-    """
+    """Writes a page for every program below `folder` (or for `folder` itself), and returns
+    the paths of the pages. Raises ValueError if there is no program, or a page can't be
+    written."""
     programs = (
         [folder]
         if (folder / "summary.txt").exists()

@@ -42,8 +42,8 @@ Usage: ./dev COMMAND [ARGUMENTS]
   release [VERSION] [--python=PATH] [--target=aarch64]
                      wheel, source distribution, notes and digests: dist/. The
                      wheel is tried in minimal Debian root file systems and
-                     with other Pythons (needs root and debootstrap); AArch64's
-                     is built too with --target
+                     with other Pythons (needs root and debootstrap). With
+                     --target, AArch64's wheel is built and tried, too
   docs               the documentation as a site with search: .dev/site
   check-torch VERSION
                      what another version of torch changes for this package
@@ -56,13 +56,14 @@ Usage: ./dev COMMAND [ARGUMENTS]
   completion         a script for bash: source <(./dev completion)
   help               this text
 
-Each command first does what it needs of: setup, build, install. What is done is
-not repeated. Logs: .dev/logs. Start afresh: rm -r .dev .venv build
+Each command first does the setup, build and install that it needs. Finished steps
+aren't repeated. Logs: .dev/logs. Start afresh: rm -r .dev .venv build
 """
 
 
 def _become(*command: str) -> int:
-    """Replaces this process, so that signals and exit codes are the program's."""
+    """Replaces this process by the command, which then gets signals and sets the exit
+    code."""
     os.execve(command[0], list(command), {**os.environ, **environment.environment()})
 
 

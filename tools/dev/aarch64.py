@@ -1,8 +1,9 @@
-"""The wheel for AArch64, built on this machine: './dev wheel --target=aarch64'.
+"""Prepares the build of the wheel for AArch64 on this machine: './dev wheel
+--target=aarch64'.
 
 Debian's arm64 packages are unpacked into a folder, which is both the cross compiler's
-sysroot and the root in which qemu runs the wheel's tests. Nothing is installed but
-GCC's cross compiler, for oneDNN: its loops use `#pragma omp`, which clang compiles to
+sysroot and the root in which qemu runs the wheel's tests. Nothing is installed but GCC's
+cross compiler, which compiles oneDNN: clang would compile the `#pragma omp` of its loops to
 calls of LLVM's OpenMP runtime instead of PyTorch's libgomp.
 """
 
@@ -29,7 +30,7 @@ BUILD = ROOT / "build-aarch64"
 #: Runs a program in SYSROOT.
 IN_AARCH64 = ROOT / "tools" / "dev" / "in_aarch64.sh"
 TOOLCHAIN = ROOT / "packaging" / "aarch64-linux.cmake"
-#: Debian 12's, in the sysroot.
+#: The version of Debian 12's Python, which is in the sysroot.
 OWN_PYTHON = "3.11"
 
 PACKAGES = [
@@ -40,8 +41,9 @@ PACKAGES = [
 ]  # fmt: skip
 COMPILER = "aarch64-linux-gnu-g++-12"
 
-#: torch without its dependencies, which include gigabytes of CUDA's libraries that aren't
-#: called without a GPU; and the others of them, with what the tests and the wheel need.
+#: Packages that are installed without their dependencies: torch's include gigabytes of CUDA
+#: libraries that aren't called without a GPU. SITE_PACKAGES has torch's other dependencies,
+#: and what the tests and the wheel need.
 WITHOUT_DEPENDENCIES = [TORCH, "nvidia-cuda-runtime==13.0.*"]
 SITE_PACKAGES = [
     "filelock", "fsspec", "jinja2", "networkx", "numpy", "protobuf", "pytest",
@@ -70,12 +72,12 @@ class Processor:
         )
 
     def midr(self) -> str:
-        """The register that names the processor."""
+        """Returns the value of the register that identifies the processor."""
         number = self.implementer << 24 | self.variant << 20 | 0xF << 16
         return f"{number | self.part << 4 | self.revision:#018x}\n"
 
 
-#: By qemu's names: without SVE, and with SVE's vectors of 512 bits.
+#: The processors by qemu's names: one without SVE, one with SVE vectors of 512 bits.
 PROCESSORS = {
     "neoverse-n1": Processor(
         "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid "
@@ -101,7 +103,8 @@ def _cross_compiler() -> None:
 
 
 def _apt_configuration() -> Path:
-    """apt with this machine's sources, but for arm64 and with a state of its own."""
+    """Writes a configuration with which apt uses this machine's sources for arm64, and a
+    separate state."""
     apt = FOLDER / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True, exist_ok=True)
@@ -126,7 +129,8 @@ def _unpack(package: Path, root: Path) -> None:
 
 
 def _make_links_relative(root: Path) -> None:
-    """An absolute link in the sysroot would lead to this machine's file."""
+    """Makes absolute links in the sysroot relative: they would lead to this machine's
+    files."""
     for link in root.rglob("*"):
         if link.is_symlink() and (target := link.readlink()).is_absolute():
             inside = root / target.relative_to("/")
@@ -151,7 +155,7 @@ def _describe_processors() -> None:
 
 
 def sysroot() -> None:
-    """Debian's arm64 packages with all that they depend on, unpacked."""
+    """Unpacks Debian's arm64 packages and their dependencies into SYSROOT."""
 
     def make() -> None:
         variables = {"APT_CONFIG": str(_apt_configuration())}
@@ -180,7 +184,8 @@ def _needed(library: Path) -> set[str]:
 
 
 def _stub_library(path: Path, names: Iterable[str], version: str) -> None:
-    """A library of functions that end the process, with one version of symbols."""
+    """Makes a shared library whose functions, `names` with symbol version `version`, end
+    the process."""
     code, script = path.with_suffix(".c"), path.with_suffix(".map")
     code.write_text("".join(f"void {n}(void) {{__builtin_trap();}}\n" for n in names))
     script.write_text(f"{version} {{ global: *; }};\n")
@@ -195,9 +200,9 @@ def _stub_library(path: Path, names: Iterable[str], version: str) -> None:
 
 
 def _stub_cuda() -> None:
-    """PyPI's torch for AArch64 is built for CUDA and needs its libraries to be loaded;
-    all but the small one that registers kernels are replaced by stubs, and pip isn't
-    told of their packages."""
+    """Replaces CUDA's libraries by stubs, except for the small library that registers
+    kernels: PyPI's torch for AArch64 is built for CUDA and can't be loaded without them.
+    Also removes their packages from torch's requirements."""
     (metadata,) = SITE.glob("torch-*.dist-info/METADATA")
     lines = metadata.read_text().splitlines(keepends=True)
     cuda = re.compile(r"Requires-Dist: (cuda|nvidia|triton)")
@@ -225,11 +230,11 @@ def _stub_cuda() -> None:
         version = "NVSHMEM" if name.startswith("libnvshmem") else name
         names = versioned.get(version, set()) | unversioned
         _stub_library(folder / name, sorted(names), version)
-        unversioned = set()  # in the first one only
+        unversioned = set()  # only the first stub library has them
 
 
 def site() -> None:
-    """torch and the tests' packages for AArch64."""
+    """Installs torch and the tests' packages for AArch64 into SITE."""
     platforms = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_17", "manylinux2014")
     install = [
         str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
@@ -250,8 +255,9 @@ def site() -> None:
 
 
 def onednn() -> Path:
-    """oneDNN as an archive. It generates code for SVE; for processors without it, the
-    runtime has its own loops (runtime/lib/LoopKernels.h)."""
+    """Builds oneDNN as a static library and returns its build folder. oneDNN generates code
+    for SVE; for processors without SVE, the runtime has its own loops
+    (runtime/lib/LoopKernels.h)."""
     source = sources.ONEDNN.fetch()
     folder = FOLDER / "onednn"
     compiler = [
@@ -263,7 +269,7 @@ def onednn() -> Path:
         f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}",
         "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", *compiler,
         "-DCMAKE_BUILD_TYPE=Release",
-        # Its errors name source files (__FILE__), which must not be this machine's.
+        # Errors contain paths of source files (__FILE__), which must not be this machine's.
         "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -fvisibility=hidden "
         f"-ffile-prefix-map={source}/=",
         "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache",
@@ -296,9 +302,10 @@ def prepare() -> None:
 
 
 def _headers(folder: Path) -> Path:
-    """The headers of another Python of this machine, for AArch64. pyconfig.h differs only
-    in what Python itself is compiled with: both processors have the same types. Debian's
-    pyconfig.h includes that of a folder for the processor."""
+    """Copies the headers of another Python of this machine for AArch64. pyconfig.h only
+    differs in what Python itself is compiled with, because both processors have the same
+    types. Debian's pyconfig.h includes another pyconfig.h, in a folder for the processor,
+    which is therefore copied as AArch64's."""
     target = FOLDER / "headers" / folder.name
     shutil.copytree(folder, target, dirs_exist_ok=True)
     architectures = folder.parent.glob(f"*-linux-gnu/{folder.name}")
@@ -309,7 +316,7 @@ def _headers(folder: Path) -> Path:
 
 
 def options(python_headers: Sequence[Path]) -> list[str]:
-    """CMake's variables for AArch64, in addition to those of each build."""
+    """Returns CMake's variables for AArch64, in addition to those of each build."""
     library = onednn()
     own = SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}"
     others = [folder for folder in python_headers if folder.name != own.name]
@@ -325,7 +332,8 @@ def options(python_headers: Sequence[Path]) -> list[str]:
     ]
 
 
-#: setup.py builds this folder instead of configuring one, and tags the wheel by it.
+#: Makes setup.py build this folder instead of configuring a new one, and tag the wheel for
+#: this platform.
 VARIABLES = {
     "TORCH_LTC_BUILD": str(BUILD),
     "_PYTHON_HOST_PLATFORM": "linux-aarch64",

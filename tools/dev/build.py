@@ -32,7 +32,8 @@ def _torch_cmake_path() -> str:
 
 
 def base_command(folder: Path, tests: bool) -> list[str]:
-    """CMake's command with what each build has, also one for another processor."""
+    """Returns the arguments of CMake that all builds share, including builds for another
+    processor."""
     return [
         str(VENV / "bin" / "cmake"),
         "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
@@ -79,14 +80,14 @@ def ninja(*targets: str, name: str = "build", folder: Path = BUILD) -> None:
     jobs = environment.build_jobs()
     say(f"{name}: ninja with {jobs} jobs (log: .dev/logs/{name}.log) ...")
     advice = "look for the first 'error:' in the log; './dev build' resumes there"
-    # -k 0 would hide the first error among others, so stop at it.
+    # Ninja stops at the first error; -k 0 would hide it among others.
     run_logged(name, [*command, f"-j{jobs}", *targets], advice, variables)
     say(f"{name}: done")
 
 
 def link_libraries() -> None:
-    """The source package uses the build's libraries through links: changes of Python
-    sources take effect when they are saved, changes of C++ when they are built."""
+    """Links the build's libraries into the source package. Changes of Python sources take
+    effect when they are saved, changes of C++ sources when they are built."""
     built = BUILD / "torch_ltc"
     modules = sorted(built.glob("_C*.so")) + sorted((built / "lib").glob("_C*.so"))
     if not modules:
@@ -123,8 +124,8 @@ def _install() -> None:
 
 
 def _compile_python() -> None:
-    """Compiles the package to bytecode: `import torch` imports it, and would compile it
-    each time where Python can't write the bytecode."""
+    """Compiles the package to bytecode: `import torch` imports the package, and would
+    compile it each time where Python can't write bytecode."""
     command = [str(PYTHON), "-m", "compileall", "-q", str(PACKAGE)]
     run_logged("compileall", command, "a module has a syntax error", NO_AUTOLOAD)
 
@@ -137,8 +138,8 @@ def prepare_environment(tests: bool = False) -> None:
 
 
 def build(tests: bool = False) -> None:
-    """Builds the package, with `tests` also its tests and the compiler's programs;
-    finished steps are not repeated."""
+    """Builds and installs the package; with `tests`, also builds the tests and the
+    compiler's programs. Finished steps aren't repeated."""
     prepare_environment(tests)
     with exclusive("build"):
         configure()
@@ -147,13 +148,13 @@ def build(tests: bool = False) -> None:
         _compile_python()
 
 
-#: Libraries that come with the packages that the wheel depends on.
+#: Libraries in the packages on which the wheel depends.
 OTHER_WHEELS_LIBRARIES = ("libtorch*.so", "libc10.so", "libgomp.so.1")
 
 
 def _repair(made: Path, variables: Mapping[str, str]) -> None:
-    """Tags the wheel with the oldest glibc that it supports, after adding system
-    libraries that it needs (none)."""
+    """Tags the wheel with the oldest glibc that it supports. auditwheel would also add
+    system libraries that the wheel needs, but it needs none."""
     command = [
         str(PYTHON), "-m", "auditwheel", "repair", "-w", "dist",
         *(f"--exclude={name}" for name in OTHER_WHEELS_LIBRARIES), str(made),
@@ -163,7 +164,8 @@ def _repair(made: Path, variables: Mapping[str, str]) -> None:
 
 
 def _make_wheel(name: str, machine: str, variables: Mapping[str, str]) -> Path:
-    """Lets setup.py build and pack the libraries of a configured build folder."""
+    """Makes setup.py build and pack the libraries of a configured build folder; returns
+    the wheel."""
     folder = ROOT / "dist"
     folder.mkdir(exist_ok=True)
     for old in folder.glob(f"torch_ltc-*{machine}.whl"):
@@ -185,7 +187,8 @@ def _wheel_variables() -> dict[str, str]:
 
 
 def wheel(python_headers: Sequence[Path] = ()) -> Path:
-    """Builds a wheel in dist/, with modules also for the Pythons of these headers."""
+    """Builds a wheel in dist/, with modules for the environment's Python and for the
+    Pythons of these headers; returns the wheel."""
     build()
     headers = ";".join(str(path) for path in python_headers)
     configure = [
@@ -215,8 +218,8 @@ def wheel(python_headers: Sequence[Path] = ()) -> Path:
 
 
 def aarch64_wheel(python_headers: Sequence[Path] = ()) -> Path:
-    """Builds AArch64's wheel in dist/ (aarch64.py), and installs it in its root file
-    system."""
+    """Builds AArch64's wheel in dist/ (aarch64.py), and installs it in AArch64's root file
+    system; returns the wheel."""
     prepare_environment()
     variables = _wheel_variables() | aarch64.VARIABLES
     with exclusive("aarch64"):

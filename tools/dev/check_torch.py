@@ -1,7 +1,7 @@
 """./dev check-torch VERSION: reports what to check before supporting another torch.
 
-Installs that torch in a separate environment and compares everything that torch_ltc
-relies on: schemas and kernels of the ops that it registers, the names of torch that it
+Installs that version in a separate environment and compares everything on which torch_ltc
+relies: schemas and kernels of the ops that torch_ltc registers, the names of torch that it
 replaces, and the headers that it includes. The report is
 `.dev/check-torch/VERSION/report.md`, with the differences line by line.
 """
@@ -37,7 +37,7 @@ print(json.dumps(sorted({op for key in keys for op in registered(key)})))
 
 @dataclass
 class Section:
-    """One part of the report: a line for each entry, details below it."""
+    """A section of the report: a line for each entry, and the details below all lines."""
 
     title: str
     entries: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ def _output(*command: str) -> str:
 
 
 def wanted() -> dict[str, list[str]]:
-    """Everything in torch that the installed package relies on."""
+    """Returns everything in torch on which the installed package relies."""
     ops = json.loads(_output(str(PYTHON), "-c", REGISTERED))
     names = _output(str(PYTHON), str(HERE / "replaced_names.py"))
     return {
@@ -152,7 +152,7 @@ def _compare_texts(
 def compare(
     ours: dict[str, Any], theirs: dict[str, Any], registered: Iterable[str]
 ) -> list[Section]:
-    """The report's sections, the most urgent first."""
+    """Returns the report's sections, the most urgent first."""
     ops = _compare_ops(ours, theirs, set(registered))
     names = _compare_texts(
         ours["names"],

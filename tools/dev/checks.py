@@ -1,4 +1,4 @@
-"""Runs the test suites, fastest first, and repeats their summaries last."""
+"""Runs the test suites, fastest first, and repeats their summaries at the end."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ import build
 
 @dataclass
 class Suite:
-    """`summary` matches the lines of the runner's own summary."""
+    """A test suite. `summary` is a pattern for the lines of the runner's summary."""
 
     name: str
     about: str
     command: Callable[[], Sequence[str]]
     summary: str
     needs_build: bool = True
-    #: Its default arguments, if no files or folders are given.
+    #: Arguments that are used if no files or folders are given.
     paths: tuple[str, ...] = ()
 
 
-#: glibc overwrites allocated and freed memory, so that a read of uninitialized or freed
-#: memory is always detected, not once in a hundred runs.
+#: Makes glibc overwrite allocated and freed memory, so that reads of uninitialized or freed
+#: memory are always detected, not only in rare runs.
 STRICT_MEMORY = {"MALLOC_PERTURB_": "165"}
 
 
@@ -95,7 +95,8 @@ def _is_path(argument: str) -> bool:
 
 
 def _run(suite: Suite, extra: Sequence[str]) -> tuple[int, list[str]]:
-    """Prints the output while it runs; returns the exit code and the summary lines."""
+    """Runs a suite and prints its output meanwhile; returns the exit code and the summary
+    lines."""
     named = any(_is_path(argument) for argument in extra)
     command = [*suite.command(), *(() if named else suite.paths), *extra]
     say(f"{suite.name}: {suite.about}")
@@ -118,8 +119,9 @@ def _run(suite: Suite, extra: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def run_suites(names: Sequence[str], extra: Sequence[str], full: bool = False) -> int:
-    """Runs the named suites (all if none), even after a failure. `full`: sweeps take
-    every sample, which takes hours."""
+    """Runs the named suites (all if none is named), even after a failure; returns an exit
+    code. `full`: sweeps test every sample, which takes hours. Raises StepFailed for an
+    unknown suite."""
     known = {suite.name: suite for suite in SUITES}
     for name in names:
         if name not in known:

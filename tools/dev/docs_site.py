@@ -25,7 +25,7 @@ def _prepare() -> None:
 
 
 def docs(arguments: Sequence[str]) -> int:
-    """Builds the site; an invalid link or anchor is an error."""
+    """Builds the site; returns an exit code. An invalid link or anchor is an error."""
     if arguments:
         say("usage: ./dev docs")
         return 2

@@ -1,4 +1,4 @@
-"""System packages and the virtual environment."""
+"""Installs system packages and creates the virtual environments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PYTHON = VENV / "bin" / "python"
 
 @dataclass(frozen=True)
 class Peer:
-    """A project that tests use, in a separate environment: it contains another LLVM, or
-    packages that would conflict with ours."""
+    """A project that tests use. It has a separate environment, because it contains another
+    LLVM, or packages that would conflict with ours."""
 
     name: str
     packages: tuple[str, ...]
-    #: The variable that passes its Python to the tests.
+    #: The environment variable that passes the peer's Python to the tests.
     variable: str
     pip_options: tuple[str, ...] = ()
 
@@ -37,12 +37,12 @@ class Peer:
         return self.folder / "bin" / "python"
 
 
-# e2e_tests/peers.py searches the same folders, so that pytest also finds them without
-# ./dev. --no-deps: torch-mlir's parser needs neither torch nor numpy.
+# e2e_tests/peers.py searches the same folders, so that pytest finds the peers without
+# ./dev, too. --no-deps: torch-mlir's parser needs neither torch nor numpy.
 TORCH_MLIR = Peer(
     "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
 )
-#: Tests that need torch-mlir install it; tests of the others are skipped if they aren't
+#: './dev test' installs torch-mlir; tests of the other peers are skipped if these aren't
 #: installed.
 PEERS = (
     TORCH_MLIR,
@@ -94,7 +94,7 @@ def _missing_packages() -> list[str]:
     if not shutil.which("dpkg-query"):
         return []
     missing = [package for package in PACKAGES if not _installed(package)]
-    # Only a Python installed by Debian gets its modules from Debian.
+    # Only a Python that Debian installed gets headers and modules from Debian.
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         missing.append("python3-dev")
     probe = [sys.executable, "-c", "import ensurepip, venv"]
@@ -132,7 +132,7 @@ def system_packages() -> None:
     say(f"system packages: installing {' '.join(missing)} ...")
     advice = f"look at the lines above; by hand: {by_hand}"
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    # sudo drops the environment, so env sets the variable after it.
+    # sudo drops the environment, so env sets the variable in the command.
     front = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive"]
     run_logged("system-packages", [*front, "apt-get", "update"], advice, quiet)
     run_logged("system-packages", [*front, *command], advice, quiet, append=True)
@@ -146,7 +146,7 @@ def make_venv(folder: Path, name: str) -> None:
 
 
 def _requirements(name: str, file: str) -> None:
-    """Installs a file of pinned packages; torch stays as it is."""
+    """Installs the pinned packages of a file; constraints.txt keeps torch unchanged."""
     command = [
         str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
         "-r", str(ROOT / file), "-c", str(ROOT / "constraints.txt"),
@@ -155,8 +155,8 @@ def _requirements(name: str, file: str) -> None:
 
 
 def virtual_environment() -> None:
-    """Creates `.venv` and installs what the build needs: torch first and separately,
-    then the rest with torch pinned."""
+    """Creates `.venv` and installs what the build needs: first torch, then the other
+    packages with torch pinned."""
     if not PYTHON.exists():
         forget("virtual-environment")
     identity = [sys.version, os.path.realpath(sys.executable), str(ROOT)]
@@ -178,8 +178,8 @@ def test_packages() -> None:
 
 
 def prepare() -> None:
-    """System packages and `.venv`: at the same time, because each uses one processor,
-    unless Python's own modules are among what is missing."""
+    """Installs system packages and `.venv` at the same time, because each uses one
+    processor; one after the other if Python's module venv is missing."""
     if "python3-venv" in _missing_packages():
         system_packages()
         virtual_environment()
@@ -206,7 +206,7 @@ def peer_environment(peer: Peer) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Variables for everything that runs in the virtual environment."""
+    """Returns the variables for everything that runs in the virtual environment."""
     return {
         "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "VIRTUAL_ENV": str(VENV),
@@ -219,6 +219,7 @@ def processors() -> int:
 
 
 def build_jobs() -> int:
-    """One job for each processor, limited by memory: MLIR's sources take 1.5 GB each."""
+    """Returns the number of jobs: one for each processor, limited by memory, because
+    compiling a file that includes MLIR takes 1.5 GB."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(processors(), int(pages / 1.8e9)))

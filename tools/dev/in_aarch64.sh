@@ -6,8 +6,8 @@ set -e
 if [ -z "$IN_AARCH64_ROOT" ]; then
     folder="$(cd "$(dirname "$0")/../../.dev/aarch64" && pwd)"
     export IN_AARCH64_ROOT="$folder"
-    # With a user namespace of its own, the kernel starts the emulator for this command
-    # and what it starts, and nowhere else.
+    # In a separate user namespace, the kernel starts the emulator for this command and its
+    # child processes, and for no other process.
     exec unshare --user --map-root-user --mount "$0" "$@"
 fi
 folder="$IN_AARCH64_ROOT"

@@ -1,7 +1,7 @@
-"""Hook of MkDocs: pages of the site that are generated from the project's tables.
+"""Hook of MkDocs: generates pages of the site from the project's tables.
 
-The options and metrics come from `config.def` and `metrics.def`, passes and ops of the
-`ltc` dialect from their `.td` files, by mlir-tblgen.
+The options and metrics come from `config.def` and `metrics.def`. mlir-tblgen generates the
+passes and the `ltc` dialect from their `.td` files.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LLVM = Path("/usr/lib/llvm-22")
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _ARGUMENT = re.compile(rf"\s*((?:{_STRING}\s*)+|[^,()\"]+)\s*(?:,|$)")
-# Stages in order, with the folder of each one's Passes.td.
+# The stages in order, each with the folder of its Passes.td.
 _PASSES = {
     "Torch dialect": "Transforms",
     "Torch dialect for all sizes": "Symbolic",
@@ -31,7 +31,7 @@ _PASSES = {
 
 
 def rows(table: Path, macro: str) -> list[list[str]]:
-    """The arguments of each use of a macro; strings are joined and unquoted."""
+    """Returns the arguments of each use of a macro; strings are joined and unquoted."""
     text = "\n".join(
         line
         for line in table.read_text().splitlines()

@@ -1,7 +1,7 @@
-"""./dev release [VERSION] [--python=PATH]... [--target=aarch64]: everything that a release
-publishes, in dist/, tried where users are.
+"""./dev release [VERSION] [--python=PATH]... [--target=aarch64]: makes everything that a
+release publishes, in dist/, and tries it on the systems of users.
 
-The wheel supports the Pythons of the places (release_places.py). In each of them it is
+The wheel supports the Pythons of the places (release_places.py). In each place it is
 installed beside torch with pip alone; the doctor must report no problem, the digits
 example must learn, and a sample of the tests must pass. With --target, AArch64's wheel is
 tried in the same way, under emulation. docs/installation.md gets the table of the results.
@@ -29,14 +29,15 @@ import build
 PAGE = ROOT / "docs" / "installation.md"
 MARKS = ("<!-- results of ./dev release -->", "<!-- end of results -->")
 
-#: What the trials need besides the wheel and what it depends on. The last two are
-#: pytest's for Python 3.10: `pip download` selects dependencies for its own Python.
+#: Packages that the trials need besides the wheel and its dependencies. The last two are
+#: dependencies of pytest on Python 3.10, which are listed because `pip download` selects
+#: dependencies for the Python that runs it.
 TEST_PACKAGES = (
     "numpy", "scikit-learn", "pytest", "pytest-timeout", "tomli", "exceptiongroup",
 )  # fmt: skip
 
-#: The sample covers each layer: views, compiled kernels, library calls, random numbers,
-#: programs op by op, whole steps, the disk cache, errors, and the package.
+#: A sample of the tests that covers each layer: views, compiled kernels, library calls,
+#: random numbers, interpreted programs, whole steps, the disk cache, errors, the package.
 SAMPLE = (
     "backend/test_interpreted_views.py",
     "backend/test_linear.py",
@@ -48,10 +49,11 @@ SAMPLE = (
     "semantics/test_in_place.py",
     "training/test_disk_cache.py",
 )
-#: Emulation takes twenty times the time, and its first compilations minutes.
+#: A smaller sample, because emulated tests take twenty times as long, and the first
+#: compilations take minutes.
 EMULATED_SAMPLE = ("backend/test_linear.py", "backend/test_views.py")
 
-#: Other projects that contain an LLVM, for the first place.
+#: Other projects that contain an LLVM; only the first place tries the wheel beside them.
 NEIGHBORS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
 BESIDE_NEIGHBORS = """
 import os
@@ -70,10 +72,10 @@ import torch_ltc
 assert torch_ltc.metrics()["compilations"] == 2
 """
 
-#: What this package adds to `import torch`: resident megabytes, the difference of the
-#: medians of five processes, and milliseconds of processor time, the least of five.
-#: Linux maps pages of a file that has just been written in larger pieces than those of
-#: one that was read, so the libraries are read anew first.
+#: Measures what this package adds to `import torch`: resident memory in MB (the difference
+#: of the medians of five processes) and processor time in ms (the least of five). Linux
+#: maps the pages of a file that has just been written in larger pieces than those of a file
+#: that was read, so the libraries are first dropped from the page cache.
 IMPORT_COST = """
 import importlib.util, os, pathlib, subprocess, sys
 def measured(code, autoload):
@@ -101,7 +103,8 @@ def _learned(report: str) -> str:
 
 
 def _try(place: Place, wheel: Path) -> str:
-    """Installs, trains and tests. Returns the row of the table."""
+    """Installs the wheel, trains and runs tests in a place. Returns the place's row of the
+    table. Raises StepFailed if a command fails or the example doesn't learn."""
     say(f"trying {wheel.name} on {place.system} with Python {place.python} ...")
     release_places.copy_tests(place)
     python, work = place.venv_python, place.work
@@ -125,14 +128,14 @@ def _try(place: Place, wheel: Path) -> str:
     torch = place.run(python, "-c", "import torch; print(torch.__version__)").strip()
     libc = "import platform; print(platform.libc_ver()[1])"
     glibc = place.run(python, "-c", libc).strip()
-    if not emulated:  # which the tests with --full use
-        shutil.rmtree(place.work_here / "venv")  # with CUDA's packages 5 GB
+    if not emulated:  # './dev test --full' uses the emulated environment
+        shutil.rmtree(place.work_here / "venv")  # 5 GB with CUDA's packages
     row = (
         f"| {place.system} | {place.python} | {glibc} | {torch} | {installing:.0f} s "
         f"| {training:.0f} s, {accuracy} % | {passed[1] if passed else 0} passed "
         f"| {added} |"
     )
-    say(row)  # a later step may fail
+    say(row)  # printed now, because a later step may fail
     return row
 
 
@@ -160,7 +163,8 @@ def _places(pythons: Sequence[str]) -> list[Place]:
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
-    """Version, if any, paths of Pythons, and whether AArch64 is a target."""
+    """Returns a list of the version, if any, the paths of Pythons, and whether AArch64 is a
+    target. Raises StepFailed for other arguments."""
     pythons = [a.partition("=")[2] for a in arguments if a.startswith("--python=")]
     versions = [a for a in arguments if not a.startswith("-")]
     aarch64 = arguments.count("--target=aarch64")
@@ -180,7 +184,7 @@ def release(arguments: Sequence[str]) -> None:
         )
     if versions:
         release_archives.set_version(versions[0])
-    build.prepare_environment()  # whose pip loads the places' packages
+    build.prepare_environment()  # its pip downloads the places' packages
     WHEELS.mkdir(parents=True, exist_ok=True)
     places = _places(pythons)
     packages = [TORCH, "rich", "protobuf", *TEST_PACKAGES]
@@ -189,7 +193,7 @@ def release(arguments: Sequence[str]) -> None:
         release_places.download(PYTHON, place.python, packages)
     release_places.download(PYTHON, places[0].python, NEIGHBORS, "--no-deps")
     headers = [place.headers for place in places]
-    # The environment's own module is always built.
+    # The module for the environment's Python is always built.
     own = f"python{sys.version_info.major}.{sys.version_info.minor}"
     wheel = build.wheel([folder for folder in headers if folder.name != own])
     release_archives.check_wheel(wheel)

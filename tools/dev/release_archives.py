@@ -1,5 +1,5 @@
-"""The files that ./dev release publishes: checks of the wheel, the source distribution,
-the release's notes and digests, and the version, which only version.py has."""
+"""Handles the files that ./dev release publishes: checks the wheel, makes the source
+distribution, notes and digests, and sets the version, which only version.py contains."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ DIST = ROOT / "dist"
 VERSION_FILE = ROOT / "python" / "torch_ltc" / "version.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
 LARGEST_WHEEL = 60e6
-#: Ubuntu 22.04's, the oldest of the supported systems.
+#: The glibc of Ubuntu 22.04, the oldest supported system.
 NEWEST_GLIBC = (2, 35)
 
-#: The libraries that contain LLVM, MLIR and protobuf, and what they may export.
+#: The libraries that contain LLVM, MLIR and protobuf. They may only export names that start
+#: with "ltc"; other libraries may not export what FOREIGN matches.
 SELF_CONTAINED = ("libltc_runtime.so", "libltc_mlir_lowering.so")
 FOREIGN = re.compile(r"\b_ZN?K?\d*(4llvm|4mlir|6google8protobuf)|\bLLVM\w|\bmlir[A-Z]")
 
@@ -36,7 +37,8 @@ def version() -> str:
 
 
 def set_version(new: str) -> None:
-    """Writes the version, and begins its section of the changelog."""
+    """Writes the version to version.py, and begins its section of the changelog. Raises
+    StepFailed for an invalid version."""
     if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", new):
         raise StepFailed(f"'{new}' isn't a version such as 0.2.0 or 0.2.0rc1")
     changes = CHANGELOG.read_text()
@@ -49,7 +51,8 @@ def set_version(new: str) -> None:
 
 
 def write_notes() -> None:
-    """The version's section of the changelog, or what is unreleased."""
+    """Writes NOTES.md: what the changelog lists as unreleased, or else the version's
+    section."""
     sections = re.split(r"^## (.+)\n", CHANGELOG.read_text(), flags=re.M)
     texts = dict(zip(sections[1::2], sections[2::2], strict=True))
     text = texts.get("Unreleased", "").strip() or texts.get(version(), "").strip()
@@ -62,7 +65,8 @@ def write_digests(files: Sequence[Path]) -> None:
 
 
 def source_date() -> str:
-    """The last commit's time: archives contain it instead of the time of the build."""
+    """Returns the time of the last commit, which archives contain instead of the time of
+    the build."""
     command = ["git", "log", "-1", "--format=%ct"]
     answer = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     return answer.stdout.strip() or str(int(VERSION_FILE.stat().st_mtime))
@@ -75,7 +79,7 @@ def _exports(library: Path) -> list[str]:
 
 
 def _glibc(library: Path) -> tuple[int, ...]:
-    """The newest version of glibc's symbols that a library uses."""
+    """Returns the newest version of glibc's symbols that a library uses."""
     command = ["readelf", "--version-info", "--wide", str(library)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.findall(r"GLIBC_(\d+)\.(\d+)", answer.stdout)
@@ -83,7 +87,7 @@ def _glibc(library: Path) -> tuple[int, ...]:
 
 
 def problems_of(wheel: Path) -> list[str]:
-    """Reasons why a wheel must not be published; empty if there are none."""
+    """Returns the reasons why a wheel must not be published."""
     problems = []
     if wheel.stat().st_size > LARGEST_WHEEL:
         problems.append(f"it is larger than {LARGEST_WHEEL / 1e6:.0f} MB")
@@ -119,7 +123,8 @@ def check_wheel(wheel: Path) -> None:
 
 
 def _normalized(archive: Path) -> bytes:
-    """A tar archive with sorted members, without the time and user of its build."""
+    """Returns the compressed tar archive with sorted members, and without the time and the
+    user of the build."""
     date = int(source_date())
     plain = io.BytesIO()
     with (
@@ -151,7 +156,7 @@ def source_distribution() -> Path:
 
 
 def check_source_distribution(archive: Path) -> None:
-    """Builds and installs it in an environment of its own."""
+    """Builds and installs the source distribution in a separate environment."""
     folder = STATE / "release" / "source-venv"
     python = str(folder / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check"]
@@ -167,7 +172,8 @@ def check_source_distribution(archive: Path) -> None:
             advice,
             append=True,
         )
-        # Not this folder's environment: what is missing there must not be found here.
+        # Removes the environment of this folder from PATH: what is missing in the new
+        # environment must not be found here.
         path = os.environ.get("PATH", os.defpath).replace(f"{VENV / 'bin'}:", "")
         install = [*pip, "--no-build-isolation", str(archive)]
         run_logged("source-install", install, advice, {"PATH": path})

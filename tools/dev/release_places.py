@@ -1,5 +1,5 @@
-"""Where ./dev release tries a wheel: minimal Debian root file systems with nothing but
-Python and pip, interpreters of this machine, and AArch64's Debian, emulated."""
+"""The places where ./dev release tries a wheel: minimal Debian root file systems with
+nothing but Python and pip, interpreters of this machine, and an emulated AArch64 Debian."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from environment import TORCH
 from steps import ROOT, STATE, StepFailed, once, run_logged, say
 
 FOLDER = STATE / "release"
-#: Packages for pip, which has no network in a root file system.
+#: Packages for pip, which has no network access in a root file system.
 WHEELS = FOLDER / "wheels"
 
 #: Runs its remaining arguments in root file system $1, with folder $2 mounted at
@@ -35,12 +35,12 @@ exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$@"
 
 @dataclass(frozen=True)
 class Place:
-    """A system and a Python on it. Paths are as programs there see them."""
+    """A system and a Python on it. Paths are those that programs there see."""
 
     system: str
     python: str
 
-    #: The interpreter, and the folder of wheels.
+    #: The paths of the interpreter and of the folder of wheels.
     interpreter = "python3"
     wheels = "/wheels"
 
@@ -50,19 +50,20 @@ class Place:
 
     @property
     def work_here(self) -> Path:
-        """Folder `work` as this process sees it."""
+        """The path of folder `work` for this process."""
         raise NotImplementedError
 
     @property
     def headers(self) -> Path:
-        """A folder 'python3.N' with Python.h."""
+        """The folder 'python3.N' that contains Python.h."""
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Makes the place and its headers; does nothing if they are there."""
+        """Makes the place and its headers unless they exist."""
 
     def command(self, *arguments: str) -> list[str]:
-        """The command here that runs `arguments` there, without this environment."""
+        """Returns the command that runs `arguments` in the place, without the environment
+        variables of this process."""
         raise NotImplementedError
 
     @property
@@ -70,17 +71,18 @@ class Place:
         return f"{self.work}/venv/bin/python"
 
     def pip_install(self, *packages: str) -> None:
-        """Installs from the folder of wheels only."""
+        """Installs packages, only from the folder of wheels."""
         pip = [self.venv_python, "-m", "pip", "install", "-q", "--no-cache-dir"]
         self.run(*pip, "--no-index", f"--find-links={self.wheels}", *packages)
 
     def make_environment(self, test_packages: Sequence[str]) -> None:
-        """A virtual environment with torch and what the tests need."""
+        """Creates a virtual environment with torch and the tests' packages."""
         self.run(self.interpreter, "-m", "venv", f"{self.work}/venv")
         self.pip_install(TORCH, *test_packages)
 
     def run(self, *arguments: str) -> str:
-        """Standard output. Raises StepFailed with all output."""
+        """Runs a command in the place; returns its standard output. If the command fails,
+        raises StepFailed with all output."""
         answer = subprocess.run(
             self.command(*arguments), capture_output=True, text=True, cwd="/"
         )
@@ -109,7 +111,7 @@ class Debian(Place):
 
     @property
     def headers(self) -> Path:
-        # In a separate folder: the other headers belong to another system.
+        # In a separate folder, because the system's other headers must not be found.
         return FOLDER / "headers" / f"python{self.python}"
 
     def _bootstrap(self) -> None:
@@ -140,7 +142,7 @@ class Debian(Place):
 
 @dataclass(frozen=True)
 class Interpreter(Place):
-    """A Python of this machine, whose version no release of Debian has."""
+    """A Python of this machine, for versions that no release of Debian contains."""
 
     path: str
     include: str
@@ -184,8 +186,9 @@ class Emulated(Place):
         aarch64.prepare()
 
     def make_environment(self, test_packages: Sequence[str]) -> None:
-        """PyPI's torch requires gigabytes of CUDA, so /site has it without them. /site
-        comes first because torch requires a newer setuptools than venv installs."""
+        """Creates a virtual environment that uses the packages in /site, which contains
+        torch without the gigabytes of CUDA that PyPI's torch requires. /site comes first,
+        because torch requires a newer setuptools than venv installs."""
         self.run(self.interpreter, "-m", "venv", f"{self.work}/venv")
         packages = next((self.work_here / "venv").glob("lib/python*/site-packages"))
         first = "import sys; sys.path.insert(1, '/site')\n"
@@ -197,7 +200,7 @@ class Emulated(Place):
 
 AARCH64 = Emulated("Debian 12, AArch64 (emulated)", aarch64.OWN_PYTHON)
 
-#: forky isn't released yet; only it has Python 3.14.
+#: forky isn't released yet, but is the only suite with Python 3.14.
 DEBIANS = (
     Debian("Debian 12", "3.11", "bookworm"),
     Debian("Debian 13", "3.13", "trixie"),
@@ -228,7 +231,7 @@ def interpreter(path: str) -> Interpreter:
 def download(
     python: Path, version: str, packages: Sequence[str], *options: str
 ) -> None:
-    """The packages and their dependencies for a version of Python, into WHEELS."""
+    """Downloads packages and their dependencies for a version of Python into WHEELS."""
     command = [
         str(python), "-m", "pip", "download", "--only-binary=:all:",
         f"--python-version={version}", f"--dest={WHEELS}", f"--find-links={WHEELS}",
@@ -243,7 +246,7 @@ def download(
 
 
 def copy_tests(place: Place) -> None:
-    """Copies the example and the tests to where the place finds them."""
+    """Copies the examples and the tests into the place's work folder."""
     shutil.rmtree(place.work_here, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("e2e_tests", "examples"):
@@ -253,8 +256,8 @@ def copy_tests(place: Place) -> None:
 
 
 def install_emulated(wheel: Path) -> None:
-    """Installs AArch64's wheel for the tests with --full, and prints what the doctor
-    says."""
+    """Installs AArch64's wheel in its root file system for './dev test --full', and prints
+    the doctor's report."""
     say(f"installing {wheel.name} under qemu ...")
     copy_tests(AARCH64)
     AARCH64.make_environment(())

@@ -1,8 +1,8 @@
 """Prints the names of torch that torch_ltc replaces: "moment owner name" on each line.
-The moment is "import" or "tensor", the first lazy one.
+The moment is "import", or "tensor" for the creation of the first lazy tensor.
 
-Compares torch's modules and classes before and after, so it needs
-TORCH_DEVICE_BACKEND_AUTOLOAD=0: otherwise `import torch` would load the package.
+This program compares torch's modules and classes before and after these moments, so it
+needs TORCH_DEVICE_BACKEND_AUTOLOAD=0: otherwise `import torch` would load the package.
 """
 
 from __future__ import annotations

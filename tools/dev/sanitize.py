@@ -1,5 +1,5 @@
-"""Builds with sanitizers and their tests: GoogleTest of the runtime, and end-to-end tests
-of runtime, compiler and backend in Python."""
+"""Makes builds with sanitizers and runs their tests: the runtime's GoogleTests, and
+end-to-end tests of runtime, compiler and backend in Python."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import build
 class Sanitizer:
     name: str
     about: str
-    #: Options of its library for the runtime's tests, and those for tests in Python.
+    #: Environment variables for the runtime's tests, and for tests in Python.
     options: Mapping[str, str]
     python_options: Mapping[str, str]
-    #: Its libraries. Python isn't linked with them, so they are loaded before all others.
+    #: The sanitizer's libraries. Python isn't linked with these, so they are preloaded.
     libraries: tuple[str, ...]
-    #: Programs of the runtime's tests, and arguments of pytest in e2e_tests/.
+    #: Programs of the runtime's tests, and pytest's arguments in e2e_tests/.
     tests: tuple[str, ...]
     python_tests: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Sanitizer:
 
 _SUPPRESSIONS = ROOT / "tools" / "dev" / "sanitize_suppressions"
 
-#: The subset that is part of the checks of every change.
+#: The runtime's tests that the checks of every change run.
 SAMPLE = ("BoundsCheckTest", "ExecutableTest", "HostCallTest", "VerifierTest")
 TESTS = (
     *SAMPLE, "AttentionTest", "CacheTest", "CacheTrustTest", "ConvolutionTest",
@@ -44,7 +44,7 @@ TESTS = (
     "StatusTest",
 )  # fmt: skip
 
-#: What Python loads.
+#: The libraries that Python loads.
 _LIBRARIES = ("_C", "torch_ltc_backend", "ltc_runtime", "ltc_mlir_lowering")
 
 SANITIZERS = (
@@ -52,12 +52,12 @@ SANITIZERS = (
         "address",
         "AddressSanitizer and UndefinedBehaviorSanitizer",
         {
-            # LLVM's allocators mark memory where they are inlined into our code, but
-            # not elsewhere.
+            # LLVM's allocators poison memory where they are inlined into our code, but not
+            # in LLVM's library.
             "ASAN_OPTIONS": "allow_user_poisoning=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
-        # Python and torch release little when they end.
+        # Leaks aren't detected: Python and torch release little memory when they end.
         {
             "ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
@@ -82,7 +82,7 @@ SANITIZERS = (
             "backend/test_first_tensor.py", "backend/test_head_start.py",
             "backend/test_reads.py", "backend/test_threads.py",
             "backend/test_tiers.py", "capture",
-            # It expects one thread.
+            # This test expects one thread.
             "-k", "not test_small_new_programs_run_where_their_value_is_read",
         ),
     ),
@@ -93,8 +93,7 @@ def _build(sanitizer: Sanitizer, targets: Sequence[str]) -> None:
     build.configure(
         f"configure-{sanitizer.name}",
         sanitizer.folder,
-        # g++, because its sanitizers are installed, and so that the build with g++ is
-        # tested.
+        # g++, because its sanitizers are installed, and to test the build with g++.
         ["-DCMAKE_CXX_COMPILER=g++", f"-DTORCH_LTC_SANITIZE={sanitizer.name}"],
     )
     build.ninja(*targets, name=f"build-{sanitizer.name}", folder=sanitizer.folder)
@@ -120,7 +119,8 @@ def _library(name: str) -> str:
 
 def _run_python_tests(sanitizer: Sanitizer) -> int:
     _build(sanitizer, _LIBRARIES)
-    # The sanitizers find the C++ library's functions when they are loaded.
+    # The sanitizers look up the C++ library's functions when they are loaded, so it must be
+    # loaded, too.
     libraries = (*sanitizer.libraries, "libstdc++.so")
     variables = {
         **os.environ,
@@ -137,7 +137,9 @@ def _run_python_tests(sanitizer: Sanitizer) -> int:
 
 
 def sanitize(arguments: Sequence[str]) -> int:
-    """`address`, `thread` (both if neither), `--sample`, `--python`."""
+    """Runs the tests with the sanitizers `address` and `thread`, or only the named one;
+    returns an exit code. `--sample`: only a sample of the runtime's tests. `--python`: only
+    the tests in Python."""
     known = {sanitizer.name: sanitizer for sanitizer in SANITIZERS}
     names = [name for name in arguments if name not in ("--sample", "--python")]
     for name in names:

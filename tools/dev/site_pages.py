@@ -1,4 +1,4 @@
-"""Hook of MkDocs: adapts pages, which are written for a reader of the repository, to the
+"""Hook of MkDocs: adapts pages, which are written for readers of the repository, to the
 site."""
 
 from __future__ import annotations
@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: Links to files outside docs/, which aren't on the site: only their text stays.
+#: Links to files outside docs/, which aren't on the site: only the link's text remains.
 OUTSIDE = re.compile(r"\[([^\]]+)\]\(\s*\.\./[^)]*\)")
 #: The mark `no-run` is only for the tests of the examples. With a word after the language,
 #: pymdownx.superfences doesn't recognize a fence, and renders the text after the block, up

@@ -1,4 +1,4 @@
-"""Sources of other projects that a wheel contains, from apt's mirror of Debian."""
+"""Downloads sources of other projects that a wheel contains, from apt's Debian mirror."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FOLDER = STATE / "sources"
 
 
 def debian_mirror() -> str:
-    """The address from which this machine's apt loads Debian's packages."""
+    """Returns the address from which this machine's apt loads Debian's packages. Raises
+    StepFailed if there is none."""
     command = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Label: Debian"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -30,14 +31,15 @@ def debian_mirror() -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """An archive with one folder of sources; `path` is that in Debian's pool."""
+    """An archive with a folder of sources. `path`: the archive's path in Debian's pool."""
 
     folder: str
     path: str
     digest: str
 
     def fetch(self) -> Path:
-        """The unpacked sources. Debian removes an archive when it has a newer version."""
+        """Downloads and unpacks the sources; returns their folder. Raises StepFailed if the
+        archive can't be loaded: Debian removes it when there is a newer version."""
         path = FOLDER / self.folder
 
         def load() -> None:
@@ -52,7 +54,8 @@ class Source:
                 )
             shutil.rmtree(path, ignore_errors=True)
             with tarfile.open(archive) as contents:
-                # Debian 12's Python (3.11.2) has no filters. The digest is known.
+                # Debian 12's Python (3.11.2) has no filters. The archive is trusted,
+                # because its digest is known.
                 if hasattr(tarfile, "data_filter"):
                     contents.extraction_filter = tarfile.data_filter
                 contents.extractall(FOLDER)
@@ -74,14 +77,14 @@ class Source:
         part.rename(archive)
 
 
-#: Debian 12's protobuf, whose headers and protoc the build uses: its archive can't be
-#: linked into a shared library.
+#: Debian 12's protobuf, as sources: the build uses Debian's headers and protoc, but its
+#: static library can't be linked into a shared library.
 PROTOBUF = Source(
     "protobuf-3.21.12",
     "p/protobuf/protobuf_3.21.12.orig.tar.gz",
     "930c2c3b5ecc6c9c12615cf5ad93f1cd6e12d0aba862b572e076259970ac3a53",
 )
-#: PyPI has oneDNN for x86-64 only.
+#: oneDNN as sources for AArch64: PyPI only has oneDNN for x86-64.
 ONEDNN = Source(
     "oneDNN-3.7.2",
     "o/onednn/onednn_3.7.2+ds.orig.tar.xz",

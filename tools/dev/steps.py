@@ -1,6 +1,6 @@
-"""Steps that run once: a stamp stores the digest of a step's inputs.
+"""Runs steps once: a stamp stores the digest of a step's inputs.
 
-State is in `.dev/`: `stamps/NAME` and `logs/NAME.log`.
+The state is in `.dev/`: `stamps/NAME` and `logs/NAME.log`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAST_LINES = 25
 
 
 class StepFailed(Exception):
-    """A failed step; the text is the whole message for the user."""
+    """Raised if a step fails; the text is the complete message for the user."""
 
 
 def say(text: str) -> None:
@@ -29,7 +29,7 @@ def say(text: str) -> None:
 
 
 def digest(parts: Iterable[str | Path]) -> str:
-    """Digest of the texts, and of the contents of the paths."""
+    """Returns the digest of the texts, and of the contents of the paths."""
     result = hashlib.sha256()
     for part in parts:
         data = part.read_bytes() if isinstance(part, Path) else part.encode()
@@ -44,7 +44,8 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     append: bool = False,
 ) -> None:
-    """Runs a command with its output in the step's log. Raises StepFailed."""
+    """Runs a command with its output in the step's log. Raises StepFailed, with `advice`,
+    if the command fails."""
     log = STATE / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab" if append else "wb") as output:
@@ -107,7 +108,7 @@ def forget(name: str) -> None:
 
 @contextmanager
 def exclusive(what: str) -> Iterator[None]:
-    """Only one ./dev runs `what` at a time; others wait and then find it done."""
+    """Makes other ./dev processes in this folder wait while this one runs `what`."""
     STATE.mkdir(exist_ok=True)
     with (STATE / f"{what}.lock").open("w") as lock:
         try:

@@ -1,10 +1,11 @@
-"""Prints everything that torch_ltc relies on in this Python's torch, as JSON.
+"""Prints everything on which torch_ltc relies in this Python's torch, as JSON.
 
     python torch_facts.py < wanted.json > facts.json
 
-`wanted` has "ops" (names with overloads, "aten::add.Tensor"; "*" adds all other aten
+wanted.json has "ops" (names with overloads, "aten::add.Tensor"; "*" adds all other aten
 ops), "names" ("torch.Tensor new_tensor": owner and attribute) and "headers" (relative
-to torch's include folder). Never imports torch_ltc, so that it runs in any environment.
+to torch's include folder). This program never imports torch_ltc, so it runs in any
+environment.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
 import torch
 
-#: Dispatch keys whose kernels are compared: a kernel that is added or removed
-#: determines whether the dispatcher decomposes an op before device lazy sees it.
+#: Dispatch keys whose kernels are compared: the kernels of an op determine whether the
+#: dispatcher decomposes the op before device lazy sees it.
 KEYS = (
     "CompositeImplicitAutograd", "CompositeExplicitAutograd",
     "CompositeExplicitAutogradNonFunctional", "CPU", "Meta", "Autograd",
@@ -42,12 +43,12 @@ def registrations(op: str) -> list[str]:
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     try:
         return [key for key in KEYS if has(op, key)]
-    except RuntimeError:  # declared for TorchScript only
+    except RuntimeError:  # the op is only declared for TorchScript
         return []
 
 
 def resolve(owner: str) -> Any:
-    """The module or class `owner`; None if it doesn't exist."""
+    """Returns the module or class `owner`; None if it doesn't exist."""
     parts = owner.split(".")
     for end in range(len(parts), 0, -1):
         try:
@@ -61,7 +62,8 @@ def resolve(owner: str) -> Any:
 
 
 def text_of(owner: str, name: str) -> str | None:
-    """The source of a name, or its readable part; None if it doesn't exist."""
+    """Returns the source of a name, or its signature or class if there is no source; None
+    if the name doesn't exist."""
     holder = resolve(owner)
     if holder is None or not hasattr(holder, name):
         return None

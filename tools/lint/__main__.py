@@ -1,4 +1,4 @@
-"""Formatting, Python checks and the project's own rules; `--fix` formats in place."""
+"""Checks formatting, Python and the project's own rules; `--fix` formats in place."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BIN = Path(sys.executable).parent
 
 
 def _tracked() -> list[str]:
-    """Files that are tracked by git or would be added; without git, all but ignored
-    ones."""
+    """Returns the files that git tracks or would add; without git, all files outside of
+    hidden folders and build folders."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode == 0:
@@ -36,7 +36,7 @@ def _tracked() -> list[str]:
 
 
 def _output(command: list[str]) -> list[str]:
-    """Lines that a failing tool printed; empty if it succeeded."""
+    """Runs a tool; returns the lines that it printed if it failed, else an empty list."""
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if answer.returncode == 0:
         return []

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Maximum lines of a hand-written file, a function and a folder's README.
+# Maximum numbers of lines of a hand-written file, a function and a folder's README.
 FILE_LINES = 800
 FUNCTION_LINES = 80
 README_LINES = 25
@@ -28,7 +28,7 @@ NAMELESS = re.compile(r"(^|[_.\-])(utils?|misc|common|helpers?)([_.\-]|$)", re.I
 # A source file in code quotes, with or without its folder.
 NAMED_FILE = re.compile(r"`(?:[\w./-]*/)?([A-Za-z_][\w-]*\.(?:cpp|h|pyi?|td|toml))`")
 
-# pattern, file suffixes, path parts that may match, the rule as text
+# Each row: pattern, file suffixes, parts of paths that are exempt, the rule as text.
 PATTERNS = [
     (
         re.compile(r"\b(secure_)?getenv\s*\("),
@@ -56,7 +56,7 @@ PATTERNS = [
     ),
 ]
 
-#: Folders of ltc_backend, lowest first: each only includes headers of those before it.
+#: Folders of ltc_backend, lowest first: a folder only includes headers of earlier folders.
 LAYERS = [
     "config",
     "source",
@@ -97,7 +97,7 @@ def _layer_problems(text: str, name: str) -> Iterator[str]:
 
 
 def file_problems(path: Path, name: str) -> Iterator[str]:
-    """Problems of one tracked file; `name` is its path in the project."""
+    """Yields the problems of a tracked file; `name` is its path in the project."""
     text = path.read_text(errors="replace")
     lines = text.splitlines()
     if NAMELESS.search(path.stem):
@@ -120,15 +120,16 @@ def file_problems(path: Path, name: str) -> Iterator[str]:
         yield from _long_cpp_functions(lines, name)
 
 
-# What begins a block that isn't a function, and lines that belong to none.
+# The beginning of a class, and lines that don't belong to a function.
 CLASS = re.compile(r"(template <.*> )?(struct|class|union)\b")
 NO_FUNCTION = re.compile(r"(namespace|enum|extern|using|typedef)\b|[#}/]|\w+:$")
 
 
 def _long_cpp_functions(lines: list[str], name: str) -> Iterator[str]:
-    """Functions of namespaces and of their classes, in a file formatted by
+    """Yields too long functions of namespaces and of their classes, in a file formatted by
     clang-format: the closing brace is below the first character of the signature."""
-    # Column of declarations; signature so far; first lines of it and of the function.
+    # The column of declarations, the signature so far, its first line, and the first line
+    # of the function.
     margin, signature, first, start = 0, "", 0, 0
     for number, line in enumerate(lines, 1):
         body = line[margin:]
@@ -177,7 +178,7 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
 
 
 def stale_names(root: Path, names: list[str]) -> Iterator[str]:
-    """Files that a README names as `file` and that don't exist."""
+    """Yields the files that a README names as `file` and that don't exist."""
     existing = {Path(name).name for name in names}
     for name in names:
         if Path(name).name != "README.md":
@@ -189,7 +190,7 @@ def stale_names(root: Path, names: list[str]) -> Iterator[str]:
 
 
 def folder_problems(root: Path) -> Iterator[str]:
-    """Every README says where to start reading."""
+    """Yields the parts of the project that have no README."""
     for part in PARTS:
         if (root / part).is_dir() and not (root / part / "README.md").exists():
             yield f"{part}/: has no README.md (at most {README_LINES} lines)"

@@ -50,9 +50,9 @@ def two_lanes(commands: list[Command], seconds: list[float]) -> str:
     return (
         f"<p>{html.escape(overlap_text(found, seconds))}</p>"
         f"{_drawing(commands, found, seconds)}"
-        f'<p class="dim">Above, each command, {width}; those that wait for a '
-        "collective are red. Below, each collective, from the command that starts it "
-        "to the one that waits for it.</p>"
+        f'<p class="dim">The upper lane shows each command, {width}; commands that wait '
+        "for a collective are red. The lower lane shows each collective, from the "
+        "command that starts it to the command that waits for it.</p>"
     )
 
 
