@@ -37,7 +37,7 @@ def compiler(input_type):
             values = [a.numpy() if t else a for a, t in zip(arguments, tensors)]
             results = function(*values)
             results = results if isinstance(results, tuple) else (results,)
-            return [  # bool is a byte to IREE
+            return [  # IREE returns bytes for bool
                 torch.from_numpy(result.to_host()).view(output.dtype)
                 for result, output in zip(results, program.outputs)
             ]

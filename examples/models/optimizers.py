@@ -1,4 +1,4 @@
-"""The optimizers that tests and benchmarks run each model with."""
+"""The optimizers with which tests and benchmarks train each model."""
 
 from __future__ import annotations
 

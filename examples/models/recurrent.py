@@ -1,4 +1,4 @@
-"""LSTM and GRU that read an image row by row."""
+"""A classifier whose LSTM or GRU reads an image row by row."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ void initializeAndRegisterExit() {
     py::gil_scoped_release noGil;
     initialize();
   }
-  // The worker may log, which takes the GIL, so it must end before Python.
+  // The worker may log, which takes the GIL, so it must end before Python does.
   py::object atExit = py::module_::import("atexit").attr("register");
   atExit(py::cpp_function([] { shutDown(); }, NoGil()));
   // Registered last, so that it runs first: other ranks may wait for this

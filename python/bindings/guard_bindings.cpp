@@ -1,8 +1,8 @@
 //===- guard_bindings.cpp - Guards of captured steps ----------------------===//
 //
-// Runs before each replay: compares the objects that the function's code refers
-// to, as _capture/objects.py listed them, and the modes of PyTorch that affect
-// ops. Only identities, numbers and strings are compared here.
+// Before each replay, compares the objects that the function's code refers to,
+// as _capture/objects.py listed them, and the modes of PyTorch that affect ops.
+// Only identities, numbers and strings are compared here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -190,13 +190,13 @@ bool isUnchanged(PyObject *node) {
     return givesTheSame(owner, keys, PyTuple_GET_ITEM(values, 0));
   case Tensor:
     return isSameTensor(owner, values);
-  case Held: // not held by anything else
+  case Held: // nothing else has come to hold it
     return Py_REFCNT(owner) <= PyLong_AsLong(PyTuple_GET_ITEM(values, 0));
   }
   return false;
 }
 
-/// The index of the first node that has changed, -1 if none has.
+/// Returns the index of the first node that has changed, or -1.
 Py_ssize_t firstChanged(const py::tuple &nodes) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(nodes.ptr()); ++i)
     if (!isUnchanged(PyTuple_GET_ITEM(nodes.ptr(), i)))

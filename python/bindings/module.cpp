@@ -6,7 +6,8 @@
 
 namespace {
 
-/// torch's errors contain a C++ backtrace, which is noise for a Python user.
+/// Converts torch's errors to Python's, without their C++ backtrace, which is
+/// noise for a Python user.
 void translateTorchError(std::exception_ptr pointer) {
   auto raise = [](PyObject *type, const c10::Error &error) {
     PyErr_SetString(type, error.what_without_backtrace());

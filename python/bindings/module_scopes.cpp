@@ -1,7 +1,7 @@
 //===- module_scopes.cpp - The module whose call an op belongs to ---------===//
 //
-// _torch_patches/naming.py calls these functions before and after each module's
-// call: for every module of every step that is traced with source_info.
+// With source_info, _torch_patches/naming.py calls these functions before and
+// after the call of every module in every traced step.
 //
 //===----------------------------------------------------------------------===//
 

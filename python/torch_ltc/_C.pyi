@@ -82,15 +82,16 @@ class AssumedTruth:
         """The computed result; None until a step has computed it."""
 
 def begin_assuming() -> None:
-    """From now on this thread assumes that results of `torch._is_all_true` are true."""
+    """Makes this thread assume from now on that results of `torch._is_all_true` are
+    true."""
 
 def end_assuming() -> list[AssumedTruth]:
     """Ends `begin_assuming` and returns the results that were assumed since."""
 
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
-    """Counts and traces a step of torch.optim.Adam or AdamW, one node for each
-    parameter. Returns False and changes nothing if torch's implementation is needed
-    (other devices, special options). Returns None if a parameter has no state yet."""
+    """Traces a step of torch.optim.Adam or AdamW as one node for each parameter, and
+    increments the step counts. Returns False and changes nothing if torch's implementation
+    is needed (other devices, special options). Returns None if a parameter has no state."""
 
 def memory_id(tensor: torch.Tensor) -> int:
     """Returns an id of the memory that a tensor shares with its views; 0 for a tensor
@@ -114,9 +115,9 @@ def storage_address(storage: torch.UntypedStorage) -> int:
     step."""
 
 def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Returns a read-only CPU tensor on the memory of a lazy tensor's current value. No
-    step overwrites this memory while the CPU tensor lives. Returns None if the value
-    isn't stored in the order of the tensor's strides."""
+    """Returns a CPU tensor, which must not be written, on the memory of a lazy tensor's
+    current value. No step overwrites this memory while the CPU tensor lives. Returns None
+    if the value isn't stored in the order of the tensor's strides."""
 
 def mark_read_only(capsule: object) -> None:
     """Sets the read-only flag of an unused DLPack capsule of version 1."""
@@ -137,7 +138,7 @@ def pending_ops() -> int:
 
 def call_eagerly(name: str, reason: str, *args: Any, **kwargs: Any) -> Any:
     """Runs an op ("aten::add.Tensor") as a fallback, below autograd and
-    functionalization: its lazy tensors have no functional wrappers."""
+    functionalization: lazy tensors among the arguments have no functional wrappers."""
 
 def check_unchecked_operands(name: str, *args: Any, **kwargs: Any) -> None:
     """Raises an error if the op's CPU kernel would read outside of these operands."""
@@ -218,7 +219,7 @@ class CapturedStep:
         """Replays the step. Returns "" and the results, or the reason why the step can't be
         replayed."""
 
-# -- configuration: the one table ------------------------------------------
+# -- configuration ---------------------------------------------------------
 
 class Option(TypedDict):
     name: str  # an identifier: "auto_step"
@@ -310,10 +311,10 @@ def sync_log() -> list[SyncEntry]: ...
 
 class CompileEntry(TypedDict):
     program: str  # hash, hexadecimal: the program's name everywhere
-    step: int  # number of the step that needed it, from 1
+    step: int  # number of the step that needed the program, from 1
     origin: str  # "compiled" | "disk" | "bound" | "interpreted" | "refused"
-    reason: str  # "first program", what differs from the nearest program, or
-    # why it can't be compiled
+    reason: str  # "first program", the difference from the nearest program, or
+    # why the program can't be compiled
     location: str  # of the call that ended the step
     seconds: float  # total, without the run
     expected_seconds: float  # estimate for a compilation before it began
@@ -483,8 +484,8 @@ class SymbolicProgram:
         legal_ops: Sequence[str],
         bytecode: bool,
     ) -> None:
-        """`ranges`: name, least and largest value of the first symbols; the others are
-        named "s0", "s1", ... and have at least size 2."""
+        """`ranges`: name, least and largest value of the first symbols. Symbol i without a
+        range is named "s<i>" and has at least the value 2."""
     def symbols(self) -> list[tuple[str, int, int]]: ...
     def module(self) -> bytes: ...
     def parameters(self) -> list[int]:

@@ -23,7 +23,7 @@ _is_ready_for_tensors = False
 
 
 class BackendUnavailable(RuntimeError):
-    """Device "lazy" can't be used in this process; the text says why."""
+    """Raised if device "lazy" can't be used in this process; the text says why."""
 
 
 def torch_version_problem(installed: str) -> str:
@@ -101,7 +101,7 @@ def _before_first_tensor() -> None:
 
 
 def _find_backend(name: str) -> None:
-    """Makes TORCH_LTC_BACKEND accept an installed backend."""
+    """Registers the installed backend `name`, so that TORCH_LTC_BACKEND can name it."""
     from torch_ltc._backends.registry import find_installed
 
     find_installed(name)

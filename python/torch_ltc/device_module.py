@@ -237,5 +237,6 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 
 
 def empty_cache() -> None:
-    """Clears the in-memory program cache; the disk cache is unchanged."""
+    """Clears the in-memory program cache and returns cached memory to the system. The disk
+    cache is unchanged."""
     _backend.bindings().clear_program_memory()

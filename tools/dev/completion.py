@@ -1,4 +1,4 @@
-"""Completion for bash: ./dev, the compiler's tools, `python -m torch_ltc...`."""
+"""The completion script for bash: ./dev and the compiler's tools."""
 
 from __future__ import annotations
 

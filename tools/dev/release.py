@@ -140,7 +140,7 @@ def _try(place: Place, wheel: Path) -> str:
 
 
 def _write_results(wheels: Sequence[Path], rows: Sequence[str]) -> None:
-    """Replaces the table in the documentation."""
+    """Replaces the table of results in docs/installation.md."""
     sizes = (f"`{wheel.name}`, {wheel.stat().st_size / 1e6:.1f} MB" for wheel in wheels)
     table = "\n".join(
         [

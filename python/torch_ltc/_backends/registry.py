@@ -37,7 +37,8 @@ ENTRY_POINTS = "torch_ltc.backends"
 
 
 class BackendError(RuntimeError):
-    """Raised if a registered backend fails; the message contains its traceback."""
+    """A failure of a registered backend; the message contains the backend's traceback.
+    The step that runs the program raises this message as a RuntimeError."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +197,8 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
 
     `name`: a registered or installed backend; None: torch_ltc's own compiler. Raises
     ValueError for an unknown name. Pending ops are first run as a step of the previous
-    backend. If that backend can't compile the step, this function raises BackendError,
-    unless the backend has failed before; the new compiler then runs the pending ops.
+    backend. If that backend can't compile the step, this function raises RuntimeError with
+    the reason, unless that was raised before; the new compiler then runs the pending ops.
     """
 
     def __init__(self, name: str | None) -> None:

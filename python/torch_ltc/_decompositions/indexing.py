@@ -1,4 +1,4 @@
-"""Gradients of indexed writes."""
+"""Decompositions of the gradients of indexed writes."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
-        return False  # a formula would make the sizes constants of a torch.compile graph
+        return False  # a formula would make sizes constants of the compiled graph
     if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
         return True
     key = (op, spec, *map(_kind, leaves))

@@ -1,4 +1,4 @@
-"""`torch_ltc.explain(step)`: whether a loop is healthy, and what to change."""
+"""`torch_ltc.explain(step)`: reports whether a loop is healthy, and what to change."""
 
 from __future__ import annotations
 
@@ -144,8 +144,8 @@ def explain(
             _call(step, args, kwargs)
             watch.note_call(time.perf_counter() - started)
         page = watch.explanation(steps)
-        # One more call, to find the line of each tensor that Python receives, including
-        # those that nothing computes.
+        # An additional call finds the line of each tensor that Python receives, including
+        # tensors that aren't computed.
         with _MakerLines() as makers:
             _call(step, args, kwargs)
         page.findings[-1:-1] = watch.undonated(makers)

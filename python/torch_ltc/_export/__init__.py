@@ -1,1 +1,1 @@
-"""Traced programs and steps as files for other runtimes (docs/debugging.md)."""
+"""Exports traced programs and steps as files for other runtimes (docs/debugging.md)."""

@@ -91,7 +91,7 @@ def _memory(index: int) -> tuple[int, int]:
     return page * os.sysconf("SC_AVPHYS_PAGES"), page * os.sysconf("SC_PHYS_PAGES")
 
 
-#: Names of `torch._C`, without "_accelerator_".
+#: Replacements of functions of `torch._C`, by name without the prefix "_accelerator_".
 _REPLACED: dict[str, Callable[..., Any]] = {
     "emptyCache": device_module.empty_cache,
     "emptyHostCache": lambda: None,

@@ -59,6 +59,6 @@ def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
         raise RuntimeError(reason)
     if uses == 2:
         node = torch.autograd.graph.get_gradient_edge(tensor).node
-        if tensor._use_count() > 2:  # the node is new, so something else holds the tensor
+        if tensor._use_count() > 2:  # the node is new: another object holds the tensor
             raise RuntimeError(reason)
         node.register_prehook(fail)
