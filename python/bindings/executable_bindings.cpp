@@ -92,9 +92,9 @@ private:
                       tensor.sizes() == sizes &&
                       toLtcDType(tensor.scalar_type()) == infos[i].dtype,
                   "For ", role, " ", i, " the program needs a contiguous CPU ",
-                  "tensor of sizes ", sizes, " and its dtype, but got one of ",
-                  tensor.sizes(), " and ", tensor.scalar_type(), " on ",
-                  tensor.device(), ".");
+                  "tensor with the declared dtype and sizes ", sizes,
+                  ", but got sizes ", tensor.sizes(), " and dtype ",
+                  tensor.scalar_type(), " on ", tensor.device(), ".");
       result.push_back(tensor.data_ptr());
     }
     return result;

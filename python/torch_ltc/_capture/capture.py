@@ -420,11 +420,11 @@ class Captured:
         if trace is None:
             problem = "the function can't be captured any more"
         elif trace.recording.program != program:
-            problem = "the function produced another program"
+            problem = "the function produced a different program"
         elif predicted is not None:
             for scalar, expression in numbers.bindings():
                 if trace.scalars[scalar] != predicted[expression]:
-                    problem = f"number {scalar} of the program has another value"
+                    problem = f"number {scalar} of the program has a different value"
             for scalar in numbers.constants():
                 if trace.scalars[scalar] != numbers.recorded[scalar]:
                     problem = f"number {scalar} of the program isn't constant"

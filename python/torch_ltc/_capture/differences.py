@@ -36,7 +36,7 @@ def difference(old: Objects, new: Objects) -> Difference | None:
     Gradients aren't compared."""
     for before, now in zip(old.nodes, new.nodes):
         if before.owner is not now.owner or before.kind != now.kind:
-            return Difference("", now.path.rstrip("."), "is another object")
+            return Difference("", now.path.rstrip("."), "is a different object")
         found = (_of_tensor if before.kind == TENSOR else _of_container)(before, now)
         if found:
             return found
@@ -55,7 +55,7 @@ def _of_tensor(before: Node, now: Node) -> Difference | None:
     if before.values[1] != now.values[1]:
         return Difference("", path, "was written on the CPU")
     if before.values[3] != now.values[3]:
-        return Difference("", path, "has other hooks")
+        return Difference("", path, "has different hooks")
     return None
 
 
@@ -69,7 +69,7 @@ def of_gradients(node: Node) -> str:
         return f"{node.path}.grad isn't None any more"
     if node.owner.grad is None:
         return f"{node.path}.grad is None"
-    return f"{node.path}.grad is another tensor"
+    return f"{node.path}.grad is a different tensor"
 
 
 def _of_container(before: Node, now: Node) -> Difference | None:
@@ -86,7 +86,7 @@ def _of_container(before: Node, now: Node) -> Difference | None:
                 _kind_of_change(before, key), _name(before, key), _change(a, b)
             )
     if list(old) != list(new):
-        return Difference("", before.path.rstrip("."), "has another order")
+        return Difference("", before.path.rstrip("."), "has a different order")
     return None
 
 
