@@ -121,9 +121,10 @@ def explain(
 ) -> Explanation:
     """Calls `step(*args, **kwargs)` several times and reports whether it is healthy as
     the body of a loop: repeated compilations, implicit syncs, ops that run eagerly, memory
-    that isn't reused or grows, and where the time goes. Each call ends a step, if the
-    function doesn't. The effects of the calls (training, for example) persist. Raises
-    TypeError if `step` isn't callable, ValueError if `steps` is less than 1."""
+    that isn't reused or grows, and where the time goes. A step ends after each call, even
+    if the function doesn't end one. The effects of the calls (training, for example)
+    persist. Raises TypeError if `step` isn't callable, ValueError if `steps` is less than
+    1."""
     if not callable(step):
         raise TypeError(
             f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "

@@ -171,8 +171,8 @@ def _gradients_of_parameters(original: Callable) -> Callable:
         buffer = self.buffer()
         if buffer.device.type != _DEVICE:
             return original(self)
-        # torch's function (2.13) would read the sizes of each parameter at an address that
-        # it has stored, which isn't valid for lazy tensors.
+        # torch's function (2.13) would read each parameter's sizes at a stored address,
+        # which becomes invalid when a lazy tensor gets a new value.
         parts, begin = [], 0
         for parameter in self.parameters():
             part = buffer.narrow(0, begin, parameter.numel())

@@ -51,8 +51,8 @@ def _wrap_export(original: Callable) -> Callable:
             )
         host = self.cpu() if view is None else view
         if view is not None:
-            # The binding reads the storage offset in C++, where the functional wrapper only
-            # has the offset of its last view (torch 2.13).
+            # The offset in the functional wrapper is only that of its last view (torch
+            # 2.13), so the view gets the tensor's offset.
             host = view.as_strided(self.size(), self.stride(), self.storage_offset())
         capsule = original(host, copy=None, **options)
         if view is not None:
