@@ -1,7 +1,7 @@
 //===- executable_bindings.cpp - Compiled modules that run on CPU tensors -===//
 //
-// They run MLIR that doesn't come from the lazy device: linalg of another
-// compiler, a saved program, torch.compile.
+// The modules don't come from the lazy device's steps, but from another
+// compiler (linalg), a saved program, or torch.compile.
 //
 //===----------------------------------------------------------------------===//
 
