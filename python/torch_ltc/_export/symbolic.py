@@ -202,7 +202,7 @@ def _settle(
         except Exception as error:
             return error
         same = bindings().skeleton(program) == bindings().skeleton(base)
-        return None if same else "the program has other ops at other sizes"
+        return None if same else "the ops of the program depend on the sizes"
 
     for variable in list(variables):
         if variable not in variables or (reason := problem([variable])) is None:
