@@ -177,10 +177,15 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
 
 def release(arguments: Sequence[str]) -> None:
     versions, pythons, aarch64 = _parsed(arguments)
-    if os.geteuid() or not shutil.which("debootstrap"):
+    programs = {"debootstrap": "debootstrap"}
+    if aarch64:
+        programs["qemu-aarch64-static"] = "qemu-user-static"
+    missing = [package for name, package in programs.items() if not shutil.which(name)]
+    if os.geteuid() or missing:
+        packages = " ".join(missing or programs.values())
         raise StepFailed(
-            "step 'release' needs root and debootstrap\n"
-            "  what to do: apt-get install debootstrap, and run as root"
+            f"step 'release' needs root and {' and '.join(programs)}\n"
+            f"  what to do: apt-get install {packages}, and run as root"
         )
     if versions:
         release_archives.set_version(versions[0])
