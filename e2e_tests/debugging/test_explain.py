@@ -209,7 +209,9 @@ def test_what_a_slow_step_is_bound_by() -> None:
 
 def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop()
-    loop.inputs = torch.randn(13, 8).to("lazy")  # a separate program: each is reported once
+    loop.inputs = torch.randn(13, 8).to(
+        "lazy"
+    )  # a separate program: each is reported once
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(3):
             loop.kept_reference()

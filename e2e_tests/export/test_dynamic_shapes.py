@@ -235,7 +235,9 @@ def test_other_code_at_other_sizes() -> None:
     def branch(x: torch.Tensor) -> torch.Tensor:
         return x * 2 if x.shape[0] == 4 else x.relu()
 
-    with pytest.raises(ValueError, match=r"Size 0 of 'arg0' can't vary.*ops of the program depend"):
+    with pytest.raises(
+        ValueError, match=r"Size 0 of 'arg0' can't vary.*ops of the program depend"
+    ):
         torch_ltc.export(branch, (torch.randn(4, 3),), **_of(({0: batch},)))
 
 

@@ -111,8 +111,7 @@ def lower(parser: str, folder: Path, gaps: list[str]) -> None:
 def test_the_zoo(
     name: str, parser: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """torch-mlir parses the zoo's training steps, and lowers them except for ops in GAPS.
-    """
+    """torch-mlir parses the zoo's training steps, and lowers them except for ops in GAPS."""
     if not request.config.getoption("--full"):
         pytest.skip("takes a minute: needs --full")
     gaps = [op for op, models in GAPS.items() if name in models]

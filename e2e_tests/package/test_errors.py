@@ -349,7 +349,9 @@ def test_tensors_of_two_devices(name: str) -> None:
         RuntimeError, match="Expected all tensors to be on the same device"
     ):
         MIXED[name](b, a)
-    assert (a + torch.tensor(1.0)).sum().item() == 6  # CPU tensors of rank 0 are allowed
+    assert (
+        a + torch.tensor(1.0)
+    ).sum().item() == 6  # CPU tensors of rank 0 are allowed
 
 
 def _at(*values: int, device: str) -> torch.Tensor:
@@ -375,8 +377,7 @@ FAR = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", FAR)
 def test_errors_of_values_are_of_eagers_class(name: str, tier: str) -> None:
-    """Such errors are raised when the value is read, with eager's message about the index.
-    """
+    """Such errors are raised when the value is read, with eager's message about the index."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         FAR[name]("cpu")
     with torch_ltc.config(tier=tier), pytest.raises(type(eager.value)) as lazy:

@@ -1,5 +1,4 @@
-"""torch.use_deterministic_algorithms(True) fills new memory and rejects ops as in eager.
-"""
+"""torch.use_deterministic_algorithms(True) fills new memory and rejects ops as in eager."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A tensor that an op creates on a device other than its operand's behaves like eager's.
-"""
+"""A tensor that an op creates on a device other than its operand's behaves like eager's."""
 
 from __future__ import annotations
 

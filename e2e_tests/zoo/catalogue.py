@@ -1,5 +1,4 @@
-"""Models by name, with batches, losses and optimizers, and the function that trains them.
-"""
+"""Models by name, with batches, losses and optimizers, and the function that trains them."""
 
 from __future__ import annotations
 
