@@ -99,8 +99,10 @@ llvm::Expected<std::string> resolveTrusted(const std::string &path) {
     if (lstat(current.c_str(), &status) != 0)
       return failure("{0}", systemMessage(errno));
     if (S_ISLNK(status.st_mode)) {
-      if (!isTrustedOwner(status) || ++numLinks > kMaxLinks)
+      if (!isTrustedOwner(status))
         return failure("the link '{0}' isn't the user's", current.string());
+      if (++numLinks > kMaxLinks)
+        return failure("{0}", systemMessage(ELOOP));
       fs::path target = fs::read_symlink(current, code);
       if (code)
         return failure("{0}", code.message());
