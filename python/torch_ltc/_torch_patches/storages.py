@@ -99,8 +99,6 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
                 "whose storage can't be resized or shared with other processes: "
                 "resize the tensor, or share a copy (x.cpu())."
             )
-        if name == "copy_" and args[0].device.type == "lazy":
-            args = (bindings().read_storage(args[0]).untyped_storage(), *args[1:])
         return original(self, *args, **kwargs)
 
     return refuse
