@@ -289,6 +289,8 @@ TEST(Attention, InstructionSets) {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     sets.push_back(&avx2::kAttention);
+  if (&attentionKernels() == &avx512::kAttention)
+    sets.push_back(&avx512::kAttention);
 #endif
   Case c{1, 1, 70, 90, 20, 40, true, {1, 1, 70, 90}};
   for (const AttentionKernels *kernels : sets) {
