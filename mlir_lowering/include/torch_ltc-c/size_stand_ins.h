@@ -42,11 +42,11 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// eight consecutive ranks, any two different sums of up to four stand-ins
 /// differ in at least one sample: their remainders modulo 64 do.
 ///
-/// No stand-in is a multiple of 4, nor, at the three largest scales, of 3:
-/// otherwise four or three parts of a size could have equal lengths in one
-/// sample alone, in which equal constants and ops would then be merged. The
-/// remainders of a division by 3 are 1, 2, 1 and 2, which determine how a third
-/// is rounded.
+/// No stand-in is a multiple of 4 and, at the three largest scales, none is a
+/// multiple of 3. Otherwise, four or three parts of a size could have equal
+/// lengths in one sample only, and their equal constants and ops would be
+/// merged in that sample only. The remainders of a division by 3 are 1, 2, 1
+/// and 2, which determine how a third is rounded.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703, 547}, {257, 409, 703, 547}, {66, 105, 182, 140},
@@ -77,9 +77,10 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
 
 /// Added to the stand-ins of the first two scales if the symbol bounds slices
 /// of varying lengths, as the number of rows of a data set does. Such sizes may
-/// be much larger than others, and no size may exceed its stand-in.
+/// be much larger than others, and no size may exceed its stand-in. Multiples of
+/// 3 and of 64 leave the remainders that stand-ins are chosen for.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
-    64 * (INT64_C(1) << 20), 64 * INT64_C(1677721), 64 * INT64_C(2411725),
-    64 * INT64_C(2031619)};
+    64 * INT64_C(1048575), 64 * INT64_C(1677720), 64 * INT64_C(2411724),
+    64 * INT64_C(2031618)};
 
 #endif // TORCH_LTC_C_SIZE_STAND_INS_H
