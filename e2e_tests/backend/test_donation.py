@@ -1,4 +1,4 @@
-"""A buffer is donated exactly if nothing can read its old value any more."""
+"""A buffer is donated only if nothing can read its old value any more."""
 
 from __future__ import annotations
 

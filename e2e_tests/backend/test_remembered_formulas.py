@@ -1,5 +1,5 @@
-"""Formulas in Python run once for each kind of operands; later calls repeat the ops that
-the first call traced."""
+"""A formula in Python runs once for arguments with equal sizes, dtypes and numbers; later
+calls repeat the ops that the first call traced."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_refused_arguments_stay_refused() -> None:
                 x[0].trace()
 
 
-def test_options_and_modes() -> None:
+def test_default_dtypes() -> None:
     """A formula is remembered separately for each default dtype."""
     x = torch.arange(6, device="lazy").reshape(2, 3)
     with torch.no_grad():

@@ -96,7 +96,7 @@ def test_a_wrong_guess_is_corrected(recorder: Recorder) -> None:
 
 
 def test_without_a_general_form(recorder: Recorder) -> None:
-    """Each size gets its own program if there is no general graph."""
+    """A factor that Python computes from a size is correct at each size."""
 
     def scaled(x: torch.Tensor) -> torch.Tensor:
         return x * torch.tensor([float(x.shape[0])] * 2).to(x.device)

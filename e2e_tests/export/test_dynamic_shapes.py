@@ -128,8 +128,8 @@ torch.save(results, sys.argv[3])
 """
 
 
-# Without the encoder, for which IREE 3.13 computes wrong results, although the same text
-# is right on our runtime once its sizes are bound.
+# Excludes the encoder: IREE 3.13 computes wrong results for it, although our runtime
+# computes correct ones from the same text once its sizes are bound.
 @pytest.mark.parametrize("name", ["mlp", "cnn", "text"])
 def test_iree_runs_it_at_three_sizes(name: str, tmp_path: Path) -> None:
     path = IREE.python_path()

@@ -75,7 +75,8 @@ class Drawing:
             drawn += self._attempt()
             self._between()
         self._gradients()
-        # Uses its own generator, so that the program of a seed doesn't change.
+        # A separate generator draws the length of a step, so that the draw has no effect
+        # on the program of a seed.
         longest = random.Random(f"step {self.seed}").choice([0, 0, 2, 3, 5, 8, 13])
         return Program(self.seed, self._accepted(), longest)
 

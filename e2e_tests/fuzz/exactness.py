@@ -63,7 +63,7 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 
 def is_small(tensor: torch.Tensor) -> bool:
     """Whether sums and products of the elements need no rounding. True for meta tensors,
-    which have no elements: torch's formulas create them for shapes."""
+    which have no data: torch's formulas create them to compute shapes."""
     if not tensor.is_floating_point() or tensor.is_meta:
         return True
     bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)

@@ -25,7 +25,7 @@ def shrink(program: Program, fails: Callable[[Program], bool]) -> Program:
             replaced = _as_input(line, program)
             if replaced is None:
                 continue
-            other = _needed([*lines[:number], replaced, *lines[number + 1 :]])
+            other = [*lines[:number], replaced, *lines[number + 1 :]]
             if fails(replace(program, lines=other)):
                 lines, changed = other, True
                 break
@@ -43,10 +43,6 @@ def _without(lines: list[Line], number: int) -> list[Line]:
             continue
         kept.append(line)
     return kept
-
-
-def _needed(lines: list[Line]) -> list[Line]:
-    return lines
 
 
 def _as_input(line: Line, program: Program) -> Line | None:

@@ -1,5 +1,5 @@
-"""PyTorch functions that choose a path by a list of devices choose the CPU's path: other
-paths have different values, strides and errors."""
+"""PyTorch functions that choose a path by the device take the CPU's path on device lazy,
+because other paths have different values, strides and errors."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def page(results: dict) -> str:
         "",
         f"Of {regular} regular entries {native} ({100 * native // max(regular, 1)} %) run in",
         f"float32 without any fallback. All entries, each by its worst part: {summary}.",
-        "Regular are those without complex numbers, factorizations, FFT, sparse",
+        "Regular entries are those without complex numbers, factorizations, FFT, sparse",
         "tensors, special functions, and results whose size depends on values.",
         "",
         *_entries_section(results),

@@ -1,5 +1,5 @@
 """Replaces the numbers in OpInfo's samples, and compares values and gradients on device
-`lazy` with eager. OpInfo's numbers are random, and so without ties and infinities.
+`lazy` with eager. OpInfo's own numbers are random, so they contain no ties or infinities.
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ class SelfAttention(nn.Module):
         self.heads, self.dropout = heads, dropout
         self.causal, self.fused = causal, fused
         self.query = nn.Linear(width, width)
-        # Without bias: softmax ignores a shift common to all keys, so its gradient is
-        # rounding noise, which Adam would amplify to full steps.
+        # Without bias: it would shift a query's scores equally for all keys, which softmax
+        # ignores. The bias's gradient would be rounding noise, which Adam would amplify to
+        # full steps.
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)

@@ -62,10 +62,10 @@ ExternalBackendPtr selectedBackend();
 /// The generation of the selected backend; 0 for our own compiler.
 uint64_t selectedBackendGeneration();
 
-/// Binds the backend's program for all sizes to the graph. If the backend
-/// hasn't compiled one for the graph's skeleton, compiles it as soon as enough
-/// graphs of the skeleton are known, and sets `isCompiled`. Returns null, with
-/// the reason if there is one, if the graph must be compiled for its sizes.
+/// Binds the backend's program for all sizes to the graph. If there is no such
+/// program yet and enough graphs of the skeleton are known, first compiles one
+/// and sets `isCompiled`. Returns null, with the reason if there is one, if the
+/// graph must be compiled for its sizes.
 ProgramPtr bindExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, Sighting &sighting,
                         bool &isCompiled, std::string &reason);

@@ -189,9 +189,10 @@ at::Tensor rowMajor(const at::Tensor &self) {
                                 : self.clone(at::MemoryFormat::Contiguous);
 }
 
-/// Returns the operand of index_put and similar ops without gaps: eager writes
-/// into a dense copy. Below autograd, the same op implements its in-place form,
-/// which preserves the strides of a view with gaps.
+/// Returns the operand of index_put or a similar op as a tensor without gaps,
+/// because eager writes into a dense copy. Below autograd, the same op
+/// implements its in-place form, which preserves the strides of a view with
+/// gaps.
 at::Tensor dense(const at::Tensor &self) {
   return self.is_non_overlapping_and_dense()
              ? self
@@ -292,9 +293,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The gradient of dropout. If it has a forward-mode gradient, computes
-/// products as eager's composite on the CPU does: torch has no forward-mode
-/// derivative of this op (2.13).
+/// The gradient of dropout. torch (2.13) has no forward-mode derivative of this
+/// op, so if `grad` has a tangent, this kernel computes products, as eager's
+/// composite on the CPU does.
 class DropoutBackward final : public c10::OperatorKernel {
 public:
   explicit DropoutBackward(c10::SafeKernelFunction previous)

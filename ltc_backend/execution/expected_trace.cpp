@@ -17,8 +17,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Number of ops for which the worker is woken: waking it takes as long as
-/// tracing a few ops.
+/// Number of confirmed ops after which the worker is woken to run them. Waking
+/// it takes as long as tracing a few ops.
 constexpr size_t kOpsInRequest = 12;
 /// Minimum time of a run that is worth a head start.
 constexpr double kMinSeconds = 2e-4;

@@ -11,8 +11,8 @@
 // A tensor that the step would have written in place keeps its old value; the
 // first read of it, or of a value that later steps computed from it, raises the
 // error once. Tensors unrelated to the step stay readable. When an error is
-// raised, the errors of all other steps that the thread had scheduled before
-// count as known (memory/completion.h).
+// raised, the errors of all steps that the thread has scheduled so far count as
+// raised (memory/completion.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -41,7 +41,7 @@ at::Tensor lazyCompressed(at::Layout layout, at::ScalarType dtype,
                           at::IntArrayRef sizes,
                           const std::vector<at::Tensor> &parts);
 
-/// Stores the value that an op has written to `cpu` in `lazy`. `given`: the
+/// Stores in `lazy` the value that an op has written to `cpu`. `given`: the
 /// parts of `cpu` before the op. A part that the op wrote in place is written
 /// in place in `lazy`, too.
 void storeSparse(const at::Tensor &lazy, const at::Tensor &cpu,

@@ -428,8 +428,9 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       for (auto [relations, arguments] : efforts)
         if (auto graph = attempt(boundsVary, asMultiples, relations, arguments))
           return graph;
-  // Relations that hold in two traces by accident (a random start and a size)
-  // may be impossible at other sizes.
+  // Try again with arguments that may only equal sizes: other relations may
+  // hold in two traces by coincidence (between a random start and a size) and
+  // be impossible at other sizes.
   for (Bounds boundsVary : allBounds)
     if (auto graph = attempt(boundsVary, /*asMultiples=*/false, Relations::Few,
                              Relations::Equal))

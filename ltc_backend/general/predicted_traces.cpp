@@ -160,8 +160,8 @@ private:
 
   /// Infers the node's shapes with the likeliest combination of candidates that
   /// the op accepts: the one with the lowest sum of ranks. The first integers
-  /// keep their likeliest candidate longest: leading dimensions are those of a
-  /// batch.
+  /// keep their likeliest candidate longest, because the leading dimensions
+  /// usually are batch dimensions.
   void inferOp(size_t position) {
     const SnapshotNode &node = base.nodes[position];
     Choices choices;

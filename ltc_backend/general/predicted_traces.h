@@ -32,8 +32,8 @@ predictTraces(const GraphSnapshot &graph,
 
 /// Predicts the numbers as if the sizes that bound slices were marked: sizes of
 /// parameters that are the same in all traces while slices of varying lengths
-/// are read or written. Such traces don't show what else follows from the size
-/// (the size of a convolution's result).
+/// are read or written. Such traces don't show which other numbers follow from
+/// the size (for example, the size of a convolution's result).
 std::vector<TraceNumbers>
 predictBounds(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);

@@ -7,8 +7,8 @@
 //
 // After a write, functionalization computes the values of other views, and of
 // the base, when they are read. The reader may be in a different mode than the
-// code that created them, so such a value is an inference tensor if the operand
-// that it is computed from is one.
+// code that created the views, so such a value is an inference tensor if its
+// operand is an inference tensor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,7 +35,8 @@ public:
         sequence(std::move(sequence)), number(number) {}
 
   bool wasRaised() const { return number <= sequence->raised.load(); }
-  /// Returns the message, for code that is about to report it.
+  /// Returns the message for code that is about to report it, and marks the
+  /// errors of all steps scheduled so far as raised.
   const std::string &report() const {
     sequence->raised.store(sequence->scheduled.load());
     return sentence;

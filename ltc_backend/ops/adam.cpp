@@ -114,7 +114,8 @@ bool isPlain(const AdamEntry &entry) {
   return true;
 }
 
-/// Counts the step and computes the numbers of adam_update as Python does.
+/// Increments the step count and returns the number arguments of adam_update,
+/// computed as torch's implementation in Python does.
 c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
                                        const AdamOptions &options) {
   double count = (*step.mutable_data_ptr<float>() += 1);

@@ -44,7 +44,7 @@ public:
     std::vector<int64_t> input =
         isGradient ? arguments[2].toIntVector() : image.sizes().vec();
     std::vector<int64_t> output = arguments[1].toIntVector();
-    // For other sizes, the op raises an error.
+    // If a list of sizes has the wrong length, the op raises an error.
     if (input.size() == 4 && output.size() == 2 &&
         (isGradient || ignoresScales(image, output)))
       for (size_t dim : {0, 1})

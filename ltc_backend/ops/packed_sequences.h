@@ -35,7 +35,7 @@ public:
   /// Packs steps [T, B, ...] into rows [N, ...], without those after a
   /// sequence's end.
   at::Tensor pack(const at::Tensor &steps, bool backwards) const;
-  /// Returns the last step of each sequence, [B, ...], of steps [T, B, ...].
+  /// Returns each sequence's last step in `steps` [T, B, ...] as [B, ...].
   at::Tensor last(const at::Tensor &steps) const;
 
 private:

@@ -118,7 +118,7 @@ private:
   std::optional<at::RecordFunction> span;
 };
 
-/// Passes the lines on which this step's ops were traced to a run.
+/// Gives a run access to the lines on which this step's ops were traced.
 class CommandLines {
 public:
   CommandLines(LtcExecutable executable, const GraphSnapshot &graph,

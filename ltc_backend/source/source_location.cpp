@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<FrameCapture> frameCapture{nullptr};
 
-/// Numbers values, from 1 on, and finds the value of a number.
+/// Assigns each distinct value an id, from 1 on, and looks up values by id.
 template <typename T> class Interner {
 public:
   uint32_t intern(const T &value) {

@@ -17,7 +17,8 @@ using namespace torch_ltc;
 
 namespace {
 
-// Graphs that are alive for longer than this many nodes lose their places.
+// When this many autograd nodes have a place, all places are dropped, so the
+// nodes of older graphs have none.
 constexpr size_t kMaxTracedPlaces = 1 << 17;
 thread_local std::unordered_map<uint64_t, TracedPlace> placeOfNode;
 

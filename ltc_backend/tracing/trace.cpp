@@ -160,8 +160,8 @@ struct Lookup {
   /// Null unless the words were interned to infer the shapes.
   AttributeListPtr attributes;
   /// Empty unless the shapes were inferred, as they always are without a node.
-  /// `TracedCall` may refer to its elements, which stay in place when the
-  /// vector is moved.
+  /// `TracedCall` may refer to elements of this vector, which stay in place
+  /// when the vector is moved.
   std::vector<torch::lazy::Shape> shapes;
 };
 

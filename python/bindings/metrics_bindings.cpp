@@ -182,10 +182,10 @@ int raiseNow(void *exception) {
   return -1;
 }
 
-/// Raises an exception of the log hook when the main thread is back in Python,
-/// because a step in C++ can't be interrupted. The hook propagates only
-/// exceptions of a signal handler (KeyboardInterrupt) that Python has called
-/// inside of it.
+/// Raises the log hook's exception once the main thread is back in Python,
+/// because a step in C++ can't be interrupted; on another thread, only reports
+/// it as unraisable. The hook propagates only exceptions of signal handlers
+/// (KeyboardInterrupt) that Python has called during the hook.
 void raiseInPython(py::error_already_set &error) {
   PyObject *value = error.value().inc_ref().ptr();
   if (gettid() != getpid() || Py_AddPendingCall(raiseNow, value) != 0) {

@@ -212,9 +212,8 @@ class Times:
 
 
 def _measured(dump: Dump) -> Times:
-    """Returns the measured times of the plan's commands. The runtime's commands differ from
-    the plan's: it has a command for each copy of a join, and one for each copy to a result
-    at the end."""
+    """Returns the measured times of the plan's commands. The runtime has more commands than
+    the plan: one for each copy of a join and, at the end, one for each copy to a result."""
     try:
         rows = bindings().program_commands(dump.summary.get("program", ""))
     except RuntimeError:

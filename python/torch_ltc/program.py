@@ -94,7 +94,7 @@ class SymbolicTrace:
 def _unified(
     rows: list[dict[str, Any]], others: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Returns the rows of one sample, with None for sizes that differ in the other."""
+    """Returns `rows` with None for each size that differs in `others`."""
     return [
         {
             **row,

@@ -121,8 +121,8 @@ def _is_lazy(value: Any) -> bool:
 
 @contextlib.contextmanager
 def steps_end_later() -> Iterator[None]:
-    """Makes `mark_step` and optimizers end no steps of this thread in the `with` block: a
-    captured function is one step."""
+    """Prevents `mark_step` and optimizers from ending a step of this thread in the `with`
+    block, so that a call that `capture` records is one step."""
     _ends.later = True
     try:
         yield

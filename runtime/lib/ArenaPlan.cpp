@@ -37,8 +37,9 @@ torch_ltc::runtime::findLifetimes(Executable &executable) {
   return lifetimes;
 }
 
-/// The offset of the smallest gap that is large enough between the placed
-/// ranges whose lifetimes overlap this one's, or their end.
+/// Returns the offset of the smallest gap that holds `range` between the placed
+/// ranges whose lifetimes overlap that of `range`; if there is none, the end of
+/// these ranges.
 static uint64_t findOffset(const Range &range,
                            llvm::ArrayRef<const Range *> placed) {
   uint64_t best = 0, bestSize = UINT64_MAX, end = 0;

@@ -18,7 +18,7 @@
 
 namespace torch_ltc::runtime {
 
-/// A map in memory, in front of a directory if there is one. Both hold at most
+/// An in-memory cache, backed by a directory if one is given. Both hold at most
 /// `maxBytes` (0: no limit) and evict the least recently used entries. Problems
 /// with the directory never fail an operation: each kind is reported once, and
 /// the in-memory cache continues to work.

@@ -96,8 +96,9 @@ torch_ltc::runtime::convolutionGeometry(const ConvolutionCall &call) {
     int64_t padded = geometry.input[d] + 2 * geometry.padding[d];
     int64_t most =
         padded < window ? 0 : (padded - window) / geometry.stride[d] + 1;
-    // The most windows that the output padding of a transposed convolution can
-    // leave over: it must be smaller than the larger of stride and dilation.
+    // Maximum number of windows that the output padding of a transposed
+    // convolution adds. The padding must be smaller than the larger of stride
+    // and dilation.
     int64_t leftOver =
         (std::max(geometry.stride[d], geometry.dilation[d]) - 1) /
         geometry.stride[d];

@@ -46,8 +46,8 @@ inline int threadsFor(int64_t count, int64_t grain, int numThreads) {
 enum class Team {
   /// Uses only the calling thread.
   None,
-  /// Splits work of less than about 5 ms of one thread, the time for which
-  /// libgomp's threads spin afterwards. Fewer threads compute a bitwise
+  /// Splits work that takes one thread less than about 5 ms, which is how long
+  /// libgomp's threads spin after the work. Fewer threads compute a bitwise
   /// identical result.
   Short,
   /// All other commands.

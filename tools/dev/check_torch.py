@@ -37,7 +37,7 @@ print(json.dumps(sorted({op for key in keys for op in registered(key)})))
 
 @dataclass
 class Section:
-    """A section of the report: a line for each entry, and the details below all lines."""
+    """A section of the report: a line for each entry, then the details of all entries."""
 
     title: str
     entries: list[str] = field(default_factory=list)

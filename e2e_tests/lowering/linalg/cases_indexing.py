@@ -1,4 +1,4 @@
-"""Reads and writes at the indices in a tensor; embeddings."""
+"""Reads and writes at indices that a tensor contains; embeddings."""
 
 from __future__ import annotations
 

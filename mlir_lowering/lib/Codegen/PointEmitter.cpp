@@ -179,9 +179,9 @@ Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
       element ? element : constantIndex(0), extract.getType());
 }
 
-/// Replaces loop indices and reads of whole tensors in `op` and its regions.
-/// Returns the value that replaces `op` itself, or null if `op` isn't such an
-/// op.
+/// Replaces each linalg.index and tensor.extract in `op`, including `op`
+/// itself, by the index or the loaded element. Returns the value that replaces
+/// `op`, or null if `op` is a different op.
 Value LoopEmitter::replaceReads(Operation *op, unsigned member) {
   const FusionDomain &domain = schedule.getDomain();
   Value ofOp;

@@ -64,8 +64,8 @@ public:
     options.portable = portable;
     RewritePatternSet set(context);
     populateDecompositionPatterns(set, options);
-    // These patterns fold the slices of a split with the ListUnpack that uses
-    // them.
+    // Decomposing a split makes a ListConstruct of slices; these patterns fold
+    // it with the ListUnpack that uses it.
     torch::PrimListUnpackOp::getCanonicalizationPatterns(set, context);
     patterns = std::move(set);
     return success();

@@ -60,7 +60,7 @@ class Node(NamedTuple):
 
 
 class Unknown(Exception):
-    """Raised with the reason for an object that can't be compared."""
+    """Raised if an object can't be compared; the message is the reason."""
 
 
 def same(a: Any, b: Any) -> bool:
@@ -204,7 +204,7 @@ class Objects:
                     self._todo.append((path, value))
 
     def _visit_unreached_functions(self) -> None:
-        """Visits functions with a closure whose code ran, although no name led to them."""
+        """Visits the closures whose code ran but that no name led to."""
         codes = [
             code
             for code in self.names.codes

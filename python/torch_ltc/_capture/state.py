@@ -188,7 +188,8 @@ class State:
         new values to the same tensors, which requires that nothing else holds them."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
-                # Without the argument and this variable, but with the node.
+                # Excludes the references of this variable and of getrefcount's argument,
+                # and includes that of the new node.
                 holders = sys.getrefcount(gradient) - 1
                 yield Node(HELD, gradient, None, (holders,), "")
 

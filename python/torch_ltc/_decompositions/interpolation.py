@@ -34,7 +34,7 @@ def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
 def _ignoring_scales(
     formula: Callable[..., Tensor], factors: Sequence[int], leading: int, need: Callable
 ) -> Callable[..., Tensor]:
-    """Returns `formula` without scales that eager's kernel ignores: those of a dimension
+    """Wraps `formula` to ignore the scales that eager's kernel ignores: those of dimensions
     whose size is multiplied by one of `factors` (a scale of 1.007 maps 20 rows to 20).
     `need`: `any`, or `all` if the kernel ignores the scales only together. `leading`: the
     number of arguments before the scales."""

@@ -134,9 +134,9 @@ def _wrap_pin_memory(original: Callable) -> Callable:
 
 
 def _hide_from_dynamo() -> None:
-    """Makes TorchDynamo skip the functions of this module. Its guards call these, because
-    they replace C functions; it would compile them too, with further guards, in endless
-    recursion."""
+    """Makes TorchDynamo skip the functions of this module, which replace C functions that
+    Dynamo's guards call. If Dynamo compiled them, the guards of the compiled functions
+    would call them again, in endless recursion."""
     from torch._C._dynamo import eval_frame
 
     skip = eval_frame._FrameExecStrategy(

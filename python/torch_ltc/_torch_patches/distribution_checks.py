@@ -1,4 +1,4 @@
-"""Makes argument checks of torch.distributions without implicit syncs.
+"""Removes the implicit syncs of torch.distributions' argument checks.
 
 `Distribution` checks for each parameter and sample whether all its elements satisfy a
 constraint. The resulting bools are traced with the step and read after the step has run:

@@ -262,9 +262,10 @@ LTC_EXPORT const char *ltcCacheSalt(void);
 /// from the thread that it waits for (lib/ProcessorContention.h).
 LTC_EXPORT void ltcPrepareThreads(int num_threads);
 
-/// Host CPU name and LLVM feature string in use. `TORCH_LTC_CPU` of the
-/// configuration table overrides them through `ltcSetTargetCpu` before the
-/// first compilation (features "" selects those of the named CPU).
+/// Name and LLVM feature string of the target CPU; by default, those of the
+/// host. `TORCH_LTC_CPU` of the configuration table overrides them through
+/// `ltcSetTargetCpu` before the first compilation (features "" selects those of
+/// the named CPU).
 LTC_EXPORT const char *ltcTargetCpuName(void);
 LTC_EXPORT const char *ltcTargetCpuFeatures(void);
 LTC_EXPORT void ltcSetTargetCpu(const char *name, const char *features);

@@ -41,9 +41,10 @@ public:
   const TargetCpu &getCpu() const { return cpu; }
 
   /// Returns the object (ELF) with one public symbol, `symbol`, whose signature
-  /// is in executable.proto. `aliases` has the operand that each result
-  /// overwrites, or -1; empty: none. Emits an error on failure. If `texts` is
-  /// given, the kernel's texts are appended to it.
+  /// is in executable.proto. `aliases[i]` is the operand that result `i`
+  /// overwrites, or -1; if `aliases` is empty, no result overwrites an operand.
+  /// Emits an error on failure. If `texts` is given, the kernel's texts are
+  /// appended to it.
   FailureOr<std::string> compile(func::FuncOp kernel, ArrayRef<int64_t> aliases,
                                  StringRef symbol, KernelTexts *texts);
 

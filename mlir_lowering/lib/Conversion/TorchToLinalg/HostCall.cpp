@@ -1,7 +1,8 @@
 //===- HostCall.cpp - Ops that PyTorch's own kernels compute --------------===//
 //
-// Lowers the op table's rows with lower = "host" to ltc.host_call. Arguments
-// become attributes, in the order of the schema.
+// Lowers the op table's rows with lower = "host" to ltc.host_call. Each
+// argument becomes an attribute, in the order of the schema; a tensor also
+// becomes an input, and its attribute is its dtype.
 //
 //===----------------------------------------------------------------------===//
 

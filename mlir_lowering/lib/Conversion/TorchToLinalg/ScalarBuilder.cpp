@@ -58,7 +58,7 @@ Type torch_ltc::promoteDtypes(Type a, Type b) {
 
 Value ScalarBuilder::constant(double value) {
   if (auto type = dyn_cast<FloatType>(dtype)) {
-    // Like c10::BFloat16(double), round to float32 before the 16-bit float.
+    // Like c10::BFloat16(double), round to float32 first, then to 16 bits.
     if (type.getWidth() == 16)
       value = static_cast<float>(value);
     return arith::ConstantOp::create(builder, loc,

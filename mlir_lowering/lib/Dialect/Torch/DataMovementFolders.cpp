@@ -96,8 +96,8 @@ static bool isIdentity(ArrayRef<int64_t> order) {
   return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
 }
 
-/// Folds an identity to its operand, and two successive permutations of x that
-/// cancel each other to x.
+/// Folds an identity permutation to its operand, and a permutation of a
+/// permutation of x to x if the two are inverses.
 static OpFoldResult foldPermutation(Operation *op) {
   std::optional<SmallVector<int64_t>> outer = permutationOf(op);
   if (!outer)

@@ -21,7 +21,8 @@ inline constexpr llvm::StringLiteral kWait = "torch_ltc::collective_wait";
 inline constexpr llvm::StringLiteral kBegin = "torch_ltc::collective_begin";
 inline constexpr llvm::StringLiteral kFinish = "torch_ltc::collective_finish";
 
-/// On a `begin`: the program called the collective without `async_op`.
+/// Unit attribute of a `begin`: the program called the collective without
+/// `async_op`.
 inline constexpr llvm::StringLiteral kSynchronous = "torch_ltc.synchronous";
 
 } // namespace collective
@@ -32,7 +33,8 @@ inline ltc::HostCallOp asHostCall(Operation *op, StringRef callee) {
   return call && call.getCallee() == callee ? call : ltc::HostCallOp();
 }
 
-/// The kind (collective_ops.h) of all calls but `wait` and `finish`.
+/// Returns the kind ("all_reduce") of the collective that `call` runs or
+/// begins. `call` must not be a `wait` or `finish`.
 inline StringRef getCollectiveKind(ltc::HostCallOp call) {
   return cast<StringAttr>(call.getArguments()[2]).getValue();
 }
