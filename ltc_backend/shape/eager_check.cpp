@@ -23,8 +23,8 @@ namespace {
 constexpr int64_t kMaxElements = 4096;
 constexpr size_t kMaxKnownCalls = 1 << 15;
 
-/// The number of dtype limits that `magnitude` exceeds: numbers of one sign
-/// with equal counts are in the range of the same dtypes.
+/// Returns the number of dtype limits that `magnitude` exceeds. Numbers of the
+/// same sign with equal counts are in the range of the same dtypes.
 uint64_t numTooSmall(double magnitude) {
   constexpr double bounds[] = {
       127,        128,    255,        32767,      32768,  65504,   65535,
@@ -34,9 +34,10 @@ uint64_t numTooSmall(double magnitude) {
       std::begin(bounds));
 }
 
-/// Encodes what eager's checks of a number may depend on: its sign, the dtypes
-/// that can represent it, and its own dtype, even if that doesn't affect the
-/// result's (`x - True`). A dynamic scalar isn't in the attribute hash.
+/// Encodes the properties of a number that eager's checks may depend on: its
+/// sign, the dtypes that can represent it, and its own dtype, even if the
+/// result's dtype doesn't depend on it (`x - True`). The attribute hash doesn't
+/// cover them if the number is a dynamic scalar.
 uint64_t kindOf(const IValue &value) {
   if (value.isTensor() && value.toTensor().defined() &&
       !value.toTensor().device().is_lazy())
@@ -76,7 +77,8 @@ bool comparesSizes(const OpRecord &record) {
   }
 }
 
-/// Numbers sizes in the order in which they first occur.
+/// Assigns ids to sizes in the order in which they first occur; 0 and 1 are
+/// their own ids.
 class SizeNames {
 public:
   uint64_t of(int64_t size) {
@@ -106,7 +108,8 @@ Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   }
   for (const IValue &value : call.arguments)
     state.add(kindOf(value));
-  // The default dtype isn't an argument.
+  // The results' dtypes may depend on the default dtype, which isn't an
+  // argument.
   for (const ResultShape &result : results)
     state.add(uint64_t(result.dtype));
   return state.finish();

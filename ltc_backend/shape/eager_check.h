@@ -1,12 +1,12 @@
 //===- eager_check.h - Checks of calls with eager's kernels -----*- C++ -*-===//
 //
 // PyTorch's kernels check their arguments, each with its own messages, and
-// check more than rules and Meta kernels do, above all dtypes. So the first
-// small call of each kind is also made with eager's kernel, on stand-ins with
-// the operands' sizes and dtypes. Most ops only compare sizes with each other
-// and with 0 and 1; only the pattern of equal sizes counts for the kind of
-// their calls, so that a loop whose sizes vary doesn't compute everything
-// twice.
+// check more than the shape rules and Meta kernels do, above all dtypes. So the
+// first small call of each kind is also made with eager's kernel, on stand-ins
+// with the operands' sizes and dtypes. Most ops only compare sizes with each
+// other and with 0 and 1. Calls of such an op with the same pattern of equal
+// sizes are of the same kind, so a loop whose sizes vary doesn't compute
+// everything twice.
 //
 //===----------------------------------------------------------------------===//
 

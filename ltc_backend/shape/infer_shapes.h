@@ -20,8 +20,9 @@ namespace torch_ltc {
 /// line.
 std::vector<torch::lazy::Shape> inferShapes(const OpCall &call);
 
-/// Like inferShapes, for a call that a trace already contains, at different
-/// sizes: doesn't check the call with eager's kernel.
+/// Like inferShapes, for a call that a trace already contains at different
+/// sizes. Neither checks the call with eager's kernel nor adds the op's name
+/// and the user's line to errors.
 std::vector<torch::lazy::Shape> inferShapesOnly(const OpCall &call);
 
 } // namespace torch_ltc

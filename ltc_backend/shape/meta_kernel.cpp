@@ -24,15 +24,15 @@ at::Tensor wrappedNumber(const at::Tensor &tensor) {
 at::Tensor toMeta(const at::Tensor &tensor) {
   if (!tensor.defined())
     return tensor;
-  // PyTorch's Python kernels turn wrapped numbers into Python numbers, so their
-  // values must exist (torch 2.13).
+  // PyTorch's Python kernels turn wrapped numbers into Python numbers, so a
+  // wrapped number must have a value (torch 2.13).
   if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
     return wrappedNumber(tensor);
   // at::empty would be a dispatcher call, possibly into Python.
   return at::detail::empty_meta(tensor.sizes(), tensor.scalar_type());
 }
 
-/// `value` in the form that the Meta kernel needs for the argument `argument`.
+/// Returns `value` in the form that the Meta kernel needs for `argument`.
 c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
   if (value.isTensor())
     return toMeta(value.toTensor());

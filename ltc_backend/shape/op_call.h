@@ -20,9 +20,9 @@ struct OpCall {
   c10::ArrayRef<c10::IValue> arguments;
   /// Shapes of the tensor operands, in order.
   c10::SmallVector<const torch::lazy::Shape *, 4> operands = {};
-  /// torch's promoted type of all tensor and number operands.
+  /// The dtype to which torch promotes all tensor and number operands.
   c10::ScalarType promoted = c10::ScalarType::Undefined;
-  /// Covers the op and all its arguments that aren't operands.
+  /// Hash of the op and of all its arguments that aren't operands.
   Hash128 attributeHash = {};
 };
 

@@ -57,10 +57,10 @@ struct ResultShape {
 /// (masked-out gradients) has dtype Undefined and no sizes.
 using ResultShapes = c10::SmallVectorImpl<ResultShape>;
 
-/// Replaces `results` by the results of the op with `schema` (from the
-/// dispatcher) for `arguments`: one IValue for each argument, in schema order.
-/// Tensors among them may be on any device; only their sizes, dtype and
-/// wrapped-number flag are read.
+/// Replaces `results` by the shapes and dtypes that the op with `schema` (from
+/// the dispatcher) returns for `arguments`, one IValue for each argument in
+/// schema order. Tensors among them may be on any device; only their sizes,
+/// dtype and wrapped-number flag are read.
 ///
 /// Returns false, with `results` empty, if there is no closed form for these
 /// arguments (always for the rule `meta`); then the Meta kernel must be used.
@@ -71,9 +71,10 @@ bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
                      c10::ArrayRef<c10::IValue> arguments,
                      ResultShapes &results);
 
-/// Replaces `results` by the results of the op's Meta kernel: calls the op with
-/// meta tensors of the arguments' sizes and dtypes (wrapped numbers stay CPU
-/// tensors). Slow; takes the GIL if the Meta kernel is written in Python.
+/// Replaces `results` by the shapes and dtypes that the op's Meta kernel
+/// returns. Calls the op with meta tensors of the arguments' sizes and dtypes
+/// (wrapped numbers stay CPU tensors). Slow; takes the GIL if the Meta kernel
+/// is written in Python.
 ///
 /// Throws c10::NotImplementedError if the op has no Meta kernel. For invalid
 /// arguments, throws c10::Error with the kernel's message and the op's name,
@@ -102,8 +103,8 @@ public:
   ShapeCache(const ShapeCache &) = delete;
   ShapeCache &operator=(const ShapeCache &) = delete;
 
-  /// Replaces `results` and returns true if `key` is in the cache. The hash
-  /// must cover everything that the results depend on: op, sizes, dtypes and
+  /// Replaces `results` and returns true if `key` is in the cache. `key` must
+  /// be a hash of everything that the results depend on: op, sizes, dtypes and
   /// wrapped-number flags of tensors, and all other arguments.
   bool find(const torch::lazy::hash_t &key, ResultShapes &results);
   void insert(const torch::lazy::hash_t &key,

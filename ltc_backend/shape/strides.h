@@ -6,7 +6,8 @@
 // and `view` must fail where eager's does. So the geometry is metadata of the
 // tensor, not of its value, and costs nothing in compiled programs.
 //
-// Results are row-major unless an operand isn't, or the op is a view.
+// Most results are row-major unless an operand isn't row-major or the op is a
+// view.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +34,14 @@ struct Geometry {
   int64_t offset = 0;
 };
 
-/// The strides and the offset of a view, a result of rule `View`, whose sizes
-/// are already known.
+/// Returns the strides and the offset of a view of sizes `resultSizes`, that
+/// is, of a result of rule `View`.
 Geometry viewGeometry(ShapeRule shapeRule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
 
-/// The strides of the other rules for a result of these sizes.
+/// Returns the strides of a result of sizes `resultSizes` by a rule other than
+/// `View`.
 Strides resultStrides(StrideRule rule, const c10::FunctionSchema &schema,
                       c10::ArrayRef<c10::IValue> arguments,
                       c10::ArrayRef<int64_t> resultSizes);
@@ -50,12 +52,13 @@ std::optional<at::MemoryFormat>
 formatArgument(const c10::FunctionSchema &schema,
                c10::ArrayRef<c10::IValue> arguments);
 
-/// The strides of a copy of `like`, by `clone` or `to` with a memory format.
+/// Returns the strides of the copy of `like` that `clone` or `to` makes with
+/// `format` (by default, the preserve format).
 Strides copyStrides(const at::Tensor &like,
                     std::optional<at::MemoryFormat> format);
 
-/// Whether the strides are those of a new row-major tensor; `is_contiguous`
-/// ignores dims of one element.
+/// Whether the strides are those of a new row-major tensor. Unlike
+/// `is_contiguous`, also checks the strides of dims of size 1.
 inline bool hasPackedStrides(const at::Tensor &tensor) {
   at::IntArrayRef sizes = tensor.sizes(), strides = tensor.strides();
   int64_t next = 1;
@@ -67,8 +70,8 @@ inline bool hasPackedStrides(const at::Tensor &tensor) {
   return true;
 }
 
-/// Dense strides in row-major order or in that of a memory format. Throws if
-/// the format requires another rank.
+/// Returns dense strides in row-major order or in the order of a memory format.
+/// Throws if the format requires a different rank.
 Strides packedStrides(c10::ArrayRef<int64_t> sizes,
                       at::MemoryFormat format = at::MemoryFormat::Contiguous);
 

@@ -1,7 +1,7 @@
 //===- arguments.h - The arguments of a shape rule --------------*- C++ -*-===//
 //
 // A thin view of the boxed arguments of one call. Positions are those of the
-// schema; a rule for ops with different schemas looks its argument up by name.
+// schema; a rule for ops with different schemas looks its arguments up by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ public:
   size_t size() const { return values.size(); }
   const c10::IValue &operator[](size_t i) const { return values[i]; }
   std::string_view name(size_t i) const { return schema.arguments()[i].name(); }
-  /// "sum" of aten::sum.dim_IntList.
+  /// The op's name without namespace and overload: "sum" for
+  /// aten::sum.dim_IntList.
   std::string opName() const;
 
   /// Position of the argument with this name, unless it is None.
@@ -101,11 +102,11 @@ void checkNonNegative(SizesRef sizes);
 
 /// Throws unless tensor `i`, if it exists, has exactly these sizes.
 void checkSizes(const Arguments &arguments, size_t i, SizesRef sizes);
-/// Throws unless those of the tensors that exist have the same dtype.
+/// Throws unless all of the `tensors` that exist have the same dtype.
 void checkSameDType(const Arguments &arguments,
                     std::initializer_list<size_t> tensors);
-/// Throws unless those of the tensors that exist have the same dtype, a
-/// floating-point type.
+/// Throws unless all of the `tensors` that exist have the same floating-point
+/// dtype.
 void checkFloating(const Arguments &arguments,
                    std::initializer_list<size_t> tensors);
 

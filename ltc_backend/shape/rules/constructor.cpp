@@ -9,7 +9,7 @@
 using namespace torch_ltc;
 using at::ScalarType;
 
-// The first list of ints is the size.
+// The first list of ints gives the result's sizes.
 bool shape_rules::sizes(const Arguments &arguments, ScalarType dtype,
                         ResultShapes &results) {
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -29,8 +29,8 @@ bool shape_rules::scalar(const Arguments &, ScalarType dtype,
   return true;
 }
 
-// A vector whose length is the first argument (randperm) or the third
-// (linspace).
+// The result is a vector whose length is the argument `steps` (linspace) or, if
+// there is none, the first argument (randperm).
 bool shape_rules::length(const Arguments &arguments, ScalarType dtype,
                          ResultShapes &results) {
   std::optional<size_t> steps = arguments.find("steps");

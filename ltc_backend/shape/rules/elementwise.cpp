@@ -25,9 +25,9 @@ bool shape_rules::broadcast(const Arguments &arguments, ScalarType dtype,
   return sizes;
 }
 
-// Throws unless `dtype` is a floating-point type: for ops whose results are
-// unusual or undefined for some other dtypes. Their Meta kernels accept more
-// dtypes than their CPU kernels.
+// Throws unless `dtype` is a floating-point type. Used for ops whose results
+// are unusual or undefined for some other dtypes, and whose Meta kernels accept
+// more dtypes than their CPU kernels.
 static void checkFloatingResult(const Arguments &arguments, ScalarType dtype) {
   TORCH_CHECK(c10::isFloatingType(dtype), arguments.opName(), " of dtype ",
               c10::toString(dtype));
@@ -54,8 +54,8 @@ bool shape_rules::floating_broadcast(const Arguments &arguments,
 bool shape_rules::mish_backward(const Arguments &arguments, ScalarType dtype,
                                 ResultShapes &results) {
   checkFloatingResult(arguments, dtype);
-  // torch 2.13's kernel doesn't promote dtypes, since autograd calls it with
-  // equal ones.
+  // torch 2.13's kernel doesn't promote dtypes, because autograd calls it with
+  // equal dtypes.
   return broadcast(arguments, arguments.dtype(1), results);
 }
 
@@ -173,8 +173,8 @@ bool shape_rules::copy(const Arguments &arguments, ScalarType dtype,
   return self(arguments, dtype, results);
 }
 
-// log_sigmoid_forward: its buffer has the input's sizes on CPU; CUDA's is
-// empty.
+// log_sigmoid_forward: its buffer has the input's sizes on the CPU; on CUDA,
+// the buffer is empty.
 bool shape_rules::log_sigmoid(const Arguments &arguments, ScalarType dtype,
                               ResultShapes &results) {
   if (!c10::isFloatingType(dtype))

@@ -91,7 +91,7 @@ bool shape_rules::gather(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// scatter.src, scatter_add, scatter_reduce, scatter.value.
+// The rule of scatter.src, scatter.value, scatter_add and scatter_reduce.
 bool shape_rules::scatter(const Arguments &arguments, ScalarType dtype,
                           ResultShapes &results) {
   checkIndexFits(arguments);
@@ -209,7 +209,8 @@ namespace {
 
 /// Computes the sizes of `self[indices]` for integer indices. Returns false for
 /// masks, whose values determine the sizes. The indices' dims replace the
-/// indexed dims if these are adjacent; otherwise they come first, as in NumPy.
+/// indexed dims if these are adjacent; otherwise the indices' dims come first,
+/// as in NumPy.
 bool indexedSizes(const Arguments &arguments, Sizes &result) {
   SizesRef self = arguments.sizes(0);
   c10::ArrayRef<c10::IValue> indices = arguments[1].toListRef();

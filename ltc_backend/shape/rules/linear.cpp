@@ -36,7 +36,8 @@ Sizes batchProductSizes(const Arguments &arguments, size_t a, size_t b) {
   return {left[0], left[1], right[2]};
 }
 
-/// Adds a result of `sizes`, the sum of argument 0 and a product.
+/// Adds a result of sizes `sizes`: the sum of argument 0 and a product of these
+/// sizes.
 bool addSum(const Arguments &arguments, ScalarType dtype, SizesRef sizes,
             ResultShapes &results) {
   checkSameDType(arguments, {0, 1});

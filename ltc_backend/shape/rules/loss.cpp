@@ -94,7 +94,7 @@ bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
 }
 
 // PyTorch's kernel computes in place in a tensor of the input's size, so the
-// target must be broadcastable to it.
+// target must be broadcastable to that size.
 bool shape_rules::soft_margin_loss(const Arguments &arguments, ScalarType dtype,
                                    ResultShapes &results) {
   Sizes sizes(arguments.sizes(0));

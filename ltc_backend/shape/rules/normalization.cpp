@@ -87,8 +87,8 @@ int64_t checkBatchNorm(const Arguments &arguments,
   return sizes[1];
 }
 
-/// Adds gradient number `i`, which is undefined if the mask (the last argument)
-/// excludes it or its tensor doesn't exist.
+/// Adds the gradient at position `i` of the mask (the last argument). The
+/// gradient is undefined if the mask excludes it or the operand doesn't exist.
 void addMasked(const Arguments &arguments, size_t i, ScalarType dtype,
                SizesRef sizes, ResultShapes &results, bool exists = true) {
   c10::ArrayRef<c10::IValue> mask = arguments[arguments.size() - 1].toListRef();
@@ -154,7 +154,8 @@ bool shape_rules::rms_norm_backward(const Arguments &arguments,
 // native_batch_norm and _native_batch_norm_legit.
 bool shape_rules::batch_norm(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
-  // Input, weight, bias, and optionally running statistics.
+  // The tensors are input, weight, bias and, in one overload, running
+  // statistics.
   bool hasRunning = !arguments[3].isBool();
   int64_t channels = hasRunning ? checkBatchNorm(arguments, {1, 2, 3, 4}, 0)
                                 : checkBatchNorm(arguments, {1, 2}, 0);

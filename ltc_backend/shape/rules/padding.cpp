@@ -39,8 +39,8 @@ bool shape_rules::constant_pad(const Arguments &arguments, ScalarType dtype,
 
 namespace {
 
-/// Adds the result of reflection or replication along the last `numDims` dims.
-/// The input may have a batch dim, whose size may be 0.
+/// Adds the result of reflection or replication padding along the last
+/// `numDims` dims. The input may have a batch dim, whose size may be 0.
 bool addPadded(const Arguments &arguments, ScalarType dtype, size_t numDims,
                bool reflects, ResultShapes &results) {
   Sizes sizes(arguments.sizes(0)), pad = arguments.integers(1, 2 * numDims);

@@ -11,8 +11,8 @@ namespace {
 
 using DimSet = std::bitset<64>;
 
-/// The dims that the argument `dim` names, or all dims if it is absent or None,
-/// or if it is an empty list and `emptyIsAll`.
+/// Returns the dims that the argument `dim` names, or all dims if `dim` is
+/// absent or None, or if it is an empty list and `emptyIsAll` is set.
 DimSet reducedDims(const Arguments &arguments, int64_t rank,
                    bool emptyIsAll = true) {
   TORCH_CHECK(rank <= 64, "only tensors with up to 64 dims are supported");

@@ -20,8 +20,8 @@ struct Operand {
   Strides strides;
   Operand(const at::Tensor &tensor, SizesRef shape)
       : Operand(tensor, shape, shape.size()) {}
-  /// The tensor's dims are aligned with the last dims of `shape` before `end`;
-  /// in all other dims it has size 1.
+  /// Aligns the tensor's dims with the dims of `shape` directly before `end`.
+  /// The tensor has size 1 in all other dims.
   Operand(const at::Tensor &tensor, SizesRef shape, size_t end)
       : strides(shape.size(), 0) {
     size_t offset = end - size_t(tensor.dim());
@@ -37,8 +37,9 @@ struct Operand {
   explicit Operand(Strides strides) : strides(std::move(strides)) {}
 };
 
-/// Positive if dim `a` must come after dim `b` (counted from the innermost),
-/// negative if it must not, 0 if no operand decides.
+/// Returns a positive value if dim `a` must come after dim `b`, counted from
+/// the innermost; a negative one if `a` must stay before `b`; 0 if no operand
+/// decides.
 int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
                 size_t b) {
   for (const Operand &operand : operands) {
@@ -53,8 +54,8 @@ int compareDims(c10::ArrayRef<Operand> operands, SizesRef shape, size_t a,
   return 0;
 }
 
-/// The dims from the innermost to the outermost, in row-major order where no
-/// operand decides.
+/// Returns the dims from the innermost to the outermost, in row-major order
+/// where no operand decides.
 c10::SmallVector<size_t, 6> dimOrder(c10::ArrayRef<Operand> operands,
                                      SizesRef shape) {
   c10::SmallVector<size_t, 6> order;
@@ -98,8 +99,8 @@ void collectTensors(c10::ArrayRef<c10::IValue> arguments,
         tensors.push_back(&element.toTensor());
 }
 
-/// The strides in the cases in which TensorIterator doesn't compare the order
-/// of dims, otherwise nullopt.
+/// Returns the strides in the cases in which TensorIterator doesn't compare the
+/// order of dims, otherwise nullopt.
 std::optional<Strides> simpleStrides(c10::ArrayRef<const at::Tensor *> tensors,
                                      SizesRef shape) {
   bool contiguous = true, channelsLast = true, equal = true;
@@ -193,8 +194,8 @@ struct Indices {
 };
 
 /// aten::index reads its operand with the indexed dims replaced by the dims of
-/// the indices, which have stride 0. The latter come first if the indexed dims
-/// aren't adjacent.
+/// the indices, which have stride 0. The dims of the indices come first if the
+/// indexed dims aren't adjacent.
 Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   const at::Tensor &self = arguments[0].toTensor();
   Indices indices(arguments[1]);
@@ -247,9 +248,9 @@ at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
              : at::MemoryFormat::Contiguous;
 }
 
-/// The strides of aten::stack. torch concatenates the tensors along the dim and
-/// splits it; if the new dim is the last one, torch unsqueezes the tensors and
-/// concatenates them.
+/// The strides of aten::stack. torch concatenates the tensors along dim `dim`
+/// and splits that dim; if the new dim is the last one, torch unsqueezes the
+/// tensors and concatenates them.
 Strides stackStrides(const Arguments &named,
                      c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   size_t rank = shape.size() - 1;

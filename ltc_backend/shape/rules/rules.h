@@ -13,8 +13,8 @@
 namespace torch_ltc {
 
 /// Each function appends the results' shapes. `dtype`, from the row's dtype
-/// rule, is the dtype of each result for which the shape rule determines no
-/// other one. Returns false if only the Meta kernel can determine the shapes.
+/// rule, is the dtype of each result whose dtype the shape rule doesn't
+/// determine. Returns false if only the Meta kernel can determine the shapes.
 namespace shape_rules {
 #define OP_SHAPE_RULE(Name)                                                    \
   bool Name(const Arguments &arguments, at::ScalarType dtype,                  \

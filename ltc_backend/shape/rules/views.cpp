@@ -121,7 +121,8 @@ bool shape_rules::squeeze(const Arguments &arguments, ScalarType dtype,
 
 namespace {
 
-/// Sizes of `self` without `dim`, after selecting element `index`.
+/// Returns the sizes of element `index` of `self` along `dim`: those of `self`
+/// without `dim`.
 Sizes selectSizes(SizesRef self, int64_t dim, int64_t index) {
   TORCH_CHECK_INDEX(!self.empty(),
                     "select() cannot be applied to a 0-dim tensor.");
@@ -191,7 +192,8 @@ Sizes stridedSizes(const Arguments &arguments, size_t size) {
   return sizes;
 }
 
-/// Adds the result: `self` with `src` written to a part of the sizes `part`.
+/// Adds the result: `self` with `src` written to a part of `self` that has the
+/// sizes `part`.
 bool addScattered(const Arguments &arguments, ScalarType dtype, SizesRef part,
                   ResultShapes &results) {
   checkSameDType(arguments, {0, 1});
@@ -292,7 +294,7 @@ bool shape_rules::unfold(const Arguments &arguments, ScalarType dtype,
 }
 
 /// Adds the gradient of the viewed tensor, whose sizes are argument 1. Argument
-/// 0 must have the view's sizes, which `viewed` computes from these.
+/// 0 must have the view's sizes, which `viewed` computes from argument 1.
 static bool gradientOfView(const Arguments &arguments, ScalarType dtype,
                            ResultShapes &results,
                            Sizes (*viewed)(const Arguments &, SizesRef)) {

@@ -1,4 +1,4 @@
-"""Adds the modules of this folder and the build folder's _shape_testing to the path."""
+"""Adds this folder and the folder of the built module _shape_testing to sys.path."""
 
 import os
 import pathlib

@@ -249,7 +249,7 @@ def pad(op):
         else ([1, 1, 1, 1], [0, 2, 1, 0], [3, 3, 0, 0], [0, 0, -1, 0])
     )
     shapes = SOME + ((2, 3, 4), (0, 3, 4), (0, 3, 4, 5), (2, 0, 4, 5), (3, 4, 0))
-    # Eager returns negative sizes for empty batches.
+    # No negative padding of an empty batch: eager returns negative sizes.
     return [
         call(T(s, d), p)
         for s in shapes

@@ -100,7 +100,7 @@ def addcmul(op):
 
 
 def backward(op, *rest):
-    """Calls with grad_output, self or the result, and then the numbers `rest`."""
+    """Calls with grad_output, with self or the result, and with the arguments `rest`."""
     pairs = [
         (T(a, d), T(b, d)) for a, b in product(SHAPES, SHAPES) for d in (F32, BF16)
     ]
@@ -183,8 +183,8 @@ def loss_backward(op, *rest):
 
 
 def binary_cross_entropy(op):
-    # torch.nn.functional rejects different sizes in Python; the op itself squeezes its
-    # arguments.
+    # Input and target have equal sizes: torch.nn.functional rejects different sizes in
+    # Python; the op itself squeezes its arguments.
     return [
         call(T(a), T(a), w, r)
         for a in SHAPES

@@ -19,7 +19,8 @@ TYPES = ((F32, F32), (F64, F64), (BF16, BF16), (I64, I64), (F32, F64))
 
 
 def is_checked(*tensors):
-    """Whether dtypes are equal or checked: for empty operands, CPU kernels return early."""
+    """Whether the dtypes are equal or no tensor is empty: CPU kernels don't check the
+    dtypes of empty operands."""
     return len({t.dtype for t in tensors}) == 1 or not any(
         0 in t.shape for t in tensors
     )

@@ -34,7 +34,7 @@ def layer_norm_backward(op):
 
 
 def rms_norm(op):
-    # torch.nn.functional checks shapes; the composed op itself doesn't.
+    # All shapes are valid: torch.nn.functional checks them, the composed op doesn't.
     return [
         call(T(s, d), n, w and T(w, p), e)
         for s in ((2, 3), (4, 2, 3), (0, 3), (3,), ())
@@ -80,7 +80,7 @@ def batch_norm(op):
 
 
 def is_sound(call):
-    """Whether the sizes are valid: these ops don't check them and read out of bounds."""
+    """Whether the parameters' sizes are valid: these ops read out of bounds otherwise."""
     return all(t is None or t.shape == (3,) for t in call.args[1:5])
 
 
@@ -99,7 +99,7 @@ def batch_norm_no_stats(op):
 
 
 def batch_norm_backward(op):
-    # PyTorch 2.13's CPU kernel divides by the number of elements: no shape is empty.
+    # PyTorch 2.13's CPU kernel divides by the number of elements, so no shape is empty.
     return [
         call(
             T(s, d),

@@ -77,7 +77,7 @@ def avg_pool_backward(op):
 
 
 def adaptive(op):
-    # Eager returns negative sizes for empty images.
+    # No negative size for an empty image: eager returns a result of that size.
     return [
         call(T(i, d), size)
         for i in IMAGES
@@ -88,14 +88,14 @@ def adaptive(op):
 
 
 def adaptive_backward(op):
-    # PyTorch 2.13's CPU kernel reads out of bounds for other ranks.
+    # Only valid ranks: PyTorch 2.13's CPU kernel reads out of bounds for others.
     return [
         call(T((*i[:-2], 2, 2), d), T(i, F32)) for i in IMAGES[:3] for d in (F32, F64)
     ]
 
 
 def fractional_max_backward(op):
-    # Eager's kernel doesn't check that the indices are inside the input.
+    # All indices are 0: eager's kernel doesn't check that they are inside the input.
     cases = []
     for shape in ((2, 3, 4, 5, 6), (3, 4, 5, 6)):
         out = (*shape[:-3], 2, 2, 2)
@@ -106,7 +106,7 @@ def fractional_max_backward(op):
 
 
 def adaptive_max_backward(op):
-    # Both valid ranks: PyTorch's CPU kernel doesn't reject others.
+    # Only the two valid ranks, because PyTorch's CPU kernel doesn't reject others.
     return [
         call(T((*i[:-2], 2, 2), d), T(i), Index((*i[:-2], 2, 2)))
         for i in IMAGES[:3]

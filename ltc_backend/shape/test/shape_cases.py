@@ -1,4 +1,4 @@
-"""Calls of ops, described without a device, and their form for each oracle."""
+"""Describes calls of ops without a device, and makes their arguments for each oracle."""
 
 import dataclasses
 import itertools
@@ -81,7 +81,7 @@ def freeze(value):
 
 
 def sample(op, cases, count):
-    """`count` of the cases, the same in every run."""
+    """Returns at most `count` of the cases, the same ones in every run."""
     cases = list(cases)
     if len(cases) <= count:
         return cases

@@ -41,7 +41,7 @@ const Row rows[] = {
 #include "OpRecords.inc"
 };
 
-/// A call of an op: its arguments in schema order, defaults filled in.
+/// A call of an op: its arguments in schema order, with defaults filled in.
 struct Call {
   const Row &row;
   c10::OperatorHandle op;
@@ -118,7 +118,8 @@ py::list inferByMeta(const std::string &name, const py::tuple &positional,
   return toPython(results);
 }
 
-/// Nanoseconds of one inference, the minimum of five rounds.
+/// Returns the time of one inference in nanoseconds, the minimum of five
+/// rounds.
 double measure(const std::string &name, const py::tuple &positional,
                const py::dict &keywords, int64_t iterations, bool byMeta) {
   Call call = makeCall(name, positional, keywords);

@@ -1,9 +1,8 @@
 """Compares each closed form with eager CPU and with the Meta kernel.
 
 Eager decides: calls that it accepts must be inferred with its results. Calls that both
-oracles reject must be rejected. Calls that only the Meta kernel accepts (dtypes without
-a CPU kernel, values out of range) may be rejected, or must be inferred with the Meta
-kernel's results.
+oracles reject must be rejected. Calls that only the Meta kernel accepts (for example,
+dtypes without a CPU kernel) must be rejected or inferred with the Meta kernel's results.
 """
 
 import collections
@@ -110,12 +109,13 @@ def inferred(name, call):
 
 
 def asked_for(results, mask):
-    """The results that `mask` requests: CPU kernels may return more gradients."""
+    """Replaces results that `mask` doesn't request by None, because CPU kernels may return
+    more gradients than requested."""
     return [result if asked else None for result, asked in zip(results, mask)]
 
 
 def complaint(name, op, call, found):
-    """Says what was expected if the shapes inferred for this call are wrong, else None."""
+    """Returns what was expected if the inferred shapes are wrong, else None."""
     by_meta = None
     if name in UNCHECKED_ON_CPU:
         expected = by_meta = eager(op, call, "meta")

@@ -1,4 +1,4 @@
-"""The bounded cache of Meta kernels' results."""
+"""The cache of Meta kernels' results is bounded and thread-safe."""
 
 import threading
 
