@@ -3,8 +3,8 @@
 # below the data prefix of the Python environment. This oneDNN shares
 # libgomp.so.1, and so the thread pool, with PyTorch.
 #
-# Defines the imported target OneDNN::OneDNN and ONEDNN_LIBRARY_DIR.
-# Set ONEDNN_PREFIX to look in another prefix. Where PyPI has no oneDNN (on
+# Defines the imported target OneDNN::OneDNN and ONEDNN_LIBRARY_DIR. Set
+# ONEDNN_PREFIX to search a different prefix. Where PyPI has no oneDNN (on
 # AArch64), set ONEDNN_ARCHIVE to a libdnnl.a that was built with GCC's OpenMP;
 # the runtime then contains it.
 
@@ -32,7 +32,8 @@ endif()
 
 find_path(ONEDNN_INCLUDE_DIR dnnl.hpp
   PATHS ${ONEDNN_PREFIX}/include NO_DEFAULT_PATH NO_CACHE)
-# The versioned name: the runtime package has no unversioned symlink.
+# Looks for the versioned name, because the runtime package has no unversioned
+# symlink.
 find_file(ONEDNN_LIBRARY NAMES libdnnl.so.3
   PATHS ${ONEDNN_PREFIX}/lib ${ONEDNN_PREFIX}/lib64 NO_DEFAULT_PATH NO_CACHE)
 

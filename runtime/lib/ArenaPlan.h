@@ -14,7 +14,7 @@ namespace torch_ltc::runtime {
 struct Lifetime {
   int first = 0, last = -1;
 };
-/// The lifetime of each buffer.
+/// Returns the lifetime of each buffer.
 llvm::SmallVector<Lifetime> findLifetimes(Executable &executable);
 
 /// Sets the arena offsets of the buffers, for their current sizes, and the size

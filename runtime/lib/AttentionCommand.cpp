@@ -7,12 +7,12 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// The number of queries in a work item: several panels read the keys and
-/// values of a head from a near cache.
+/// Number of queries in a work item: several panels, which read the same keys
+/// and values of a head from a near cache.
 constexpr int64_t kQueries = 8 * kMaxQueriesOfPanel;
 
-/// No sum is divided among work items, so the result is bitwise identical for
-/// any number of threads.
+/// Computes attention or its gradients. No sum is divided among work items, so
+/// the result is bitwise identical for any number of threads.
 class Attention : public PreparedCommand {
 public:
   Attention(const AttentionCall &call, int numThreads)
@@ -32,8 +32,9 @@ public:
   llvm::Error run(const RunContext &context) override {
     parallelFor(heads * partsOfHead, threads, 1,
                 [&](int64_t begin, int64_t end) {
-                  // Without a team, this may be a thread of another team,
-                  // whose number isn't an index of the scratch memory.
+                  // If no team was created, the calling thread may have a
+                  // number in another team, which isn't an index of the scratch
+                  // memory.
                   int thread = threads > 1 ? omp_get_thread_num() : 0;
                   auto *scratch = reinterpret_cast<float *>(
                       context.scratch + thread * scratchOfThread);

@@ -9,9 +9,9 @@
 
 namespace torch_ltc::runtime {
 
-/// The linker's build id of the ELF file at `path`, or a hash of its contents
-/// if it has none, in hexadecimal; "none" if it can't be read. The file is
-/// mapped, never loaded.
+/// The linker's build id of the ELF file at `path`, or a hash of the file's
+/// contents if it has no build id, in hexadecimal; "none" if the file can't be
+/// read. The file is mapped, never loaded.
 std::string buildIdOfFile(llvm::StringRef path);
 
 /// The build id of the library that contains this code.

@@ -27,12 +27,12 @@ public:
   using Warn = std::function<void(const std::string &)>;
   using Value = std::shared_ptr<const std::string>;
 
-  /// `builds` distinguishes entries of different compiler builds; contains no
-  /// NUL.
+  /// `builds` distinguishes entries of different compiler builds; it must not
+  /// contain NUL.
   Cache(const std::string &directory, uint64_t maxBytes, Warn warn,
         std::string builds = "");
 
-  /// Null on a miss.
+  /// Returns null on a miss.
   Value lookup(LtcCacheKind kind, llvm::StringRef key);
   void store(LtcCacheKind kind, llvm::StringRef key, llvm::StringRef value);
   LtcCacheStatistics statistics() const;
@@ -49,7 +49,8 @@ private:
   void rememberInMemory(const std::string &identity, Value value);
   Value findOnDisk(LtcCacheKind kind, llvm::StringRef salt,
                    llvm::StringRef key);
-  /// Reports only the first problem of each kind, `sort`.
+  /// Reports `message` unless a problem of the same kind, `sort`, has been
+  /// reported.
   void warnOnce(const std::string &sort, const std::string &message);
 
   std::unique_ptr<CacheDirectory> directory;

@@ -27,8 +27,8 @@ namespace {
 
 constexpr char kSuffix[] = ".ltc";
 constexpr char kTemporaryPrefix[] = "tmp-";
-// A program, a protobuf message, must stay below 2 GB; key and header are
-// small.
+// A program is a protobuf message, which must stay below 2 GB; key and header
+// are small.
 constexpr off_t kMaxFileBytes = off_t(1) << 31;
 constexpr int kMaxLinks = 40;
 
@@ -52,10 +52,10 @@ bool isTrustedOwner(const struct stat &status) {
   return status.st_uid == geteuid() || status.st_uid == 0;
 }
 
-/// Fails if another user could replace something in this folder: the cache or a
-/// folder on the path to it. In a folder with the sticky bit (/tmp), others can
-/// add files but not replace ours, which is safe unless the folder is the
-/// cache.
+/// Fails if another user could replace something in this folder, which is the
+/// cache or a folder on the path to it. In a folder with the sticky bit (/tmp),
+/// others can add files but not replace ours, which is safe unless the folder
+/// is the cache.
 llvm::Error checkFolder(const std::string &path, const struct stat &status,
                         bool isCache) {
   if (!S_ISDIR(status.st_mode))
@@ -169,7 +169,7 @@ CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
 
 llvm::Expected<std::optional<std::string>>
 CacheDirectory::read(const std::string &name) {
-  // O_NONBLOCK, because opening a FIFO would wait for its writer.
+  // Without O_NONBLOCK, opening a FIFO would wait for its writer.
   File file(::open(pathOf(name).c_str(),
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat status;
@@ -232,7 +232,7 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
     bytes = bytes.drop_front(count);
   }
   // Some file systems report a full disk or quota only when the file is closed;
-  // a duplicate descriptor keeps the lock until it is renamed.
+  // a duplicate descriptor keeps the lock until the file is renamed.
   File lock(fcntl(file.descriptor, F_DUPFD_CLOEXEC, 0));
   if (::close(std::exchange(file.descriptor, -1)) != 0 ||
       rename(temporary.c_str(), name.c_str()) != 0)
@@ -263,7 +263,7 @@ llvm::Error CacheDirectory::write(const std::string &name,
     totalBytes += bytes.size();
     over = maxBytes && totalBytes > maxBytes;
   }
-  // Other processes may have added and removed files: count again.
+  // Counts again, because other processes may have added and removed files.
   if (over)
     scan();
   return llvm::Error::success();

@@ -1,12 +1,12 @@
 //===- CallerLoad.h - Share of a processor that the calling thread uses ---===//
 //
 // A step runs on a worker thread while the thread that traced it continues with
-// the next step. If the step's team and the tracing thread exceed the
-// processors, the team waits at the end of a parallel command for the member
-// that shares a processor with the tracing thread; libgomp's waiting members
-// spin (for some milliseconds, GCC 12), and so keep the tracing thread off its
-// processor in turn. If there is much to trace, a step finishes earlier with a
-// team that leaves the tracing thread a processor.
+// the next step. If the step's team and the tracing thread need more processors
+// than there are, the team waits at the end of a parallel command for the
+// member that shares a processor with the tracing thread; libgomp's waiting
+// members spin (for some milliseconds, GCC 12), and so keep the tracing thread
+// off its processor in turn. If there is much to trace, a step finishes earlier
+// with a team that leaves the tracing thread a processor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -39,14 +39,14 @@ private:
   llvm::Error verifyCall(const BoundsCheck &call);
   llvm::Error verifyCall(const HostCall &call);
 
-  /// Checks that `bytes` at `ref` exist, are aligned to elements of `element`
-  /// bytes and may be accessed this way, and records them.
+  /// Checks that the `bytes` bytes at `ref` exist, are aligned to `element`
+  /// bytes and permit `access`, and records them.
   llvm::Error use(const char *name, bool present, const BufferRef &ref,
                   uint64_t bytes, uint64_t element, Access access);
   bool isWritable(const Buffer &buffer) const;
 
-  /// Location of a buffer's bytes: equal `place` and `index` mean one block of
-  /// memory, in which the buffer starts at `base`.
+  /// Location of a buffer's bytes: buffers with equal `place` and `index` are
+  /// in the same block of memory, in which this buffer starts at `base`.
   struct Memory {
     Buffer::PlaceCase place;
     uint32_t index;
@@ -281,7 +281,8 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   constexpr uint64_t kElement = sizeof(float);
   int64_t length = call.length(), keys = call.keys();
   int64_t width = call.width(), valueWidth = call.value_width();
-  // The size of scratch memory is computed from sums of products of two sizes.
+  // The size of scratch memory, which must not overflow, is computed from sums
+  // of products of two sizes.
   constexpr int64_t kLargestSize = int64_t(1) << 28;
   for (int64_t size :
        {call.batch(), call.heads(), length, keys, width, valueWidth})

@@ -12,7 +12,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Larger than any tensor's sizes, and small enough for the products of two
+/// Larger than any size of a tensor, and small enough for the products of two
 /// sizes below to fit in 63 bits.
 constexpr int64_t kLargestSize = int64_t(1) << 31;
 

@@ -10,8 +10,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Bytes of one element; 0 for a number that isn't a data type (proto3 enums
-/// are open).
+/// Bytes of one element; 0 for a value that isn't a data type (proto3 enums are
+/// open).
 inline uint64_t elementBytes(DType dtype) {
   switch (dtype) {
   case BOOL:

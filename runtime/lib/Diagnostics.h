@@ -1,7 +1,7 @@
 //===- Diagnostics.h - Errors inside and at the boundary of the runtime ---===//
 //
 // Inside the runtime an error is an `llvm::Error` with a one-sentence message
-// for the user; at the C API it becomes a `LtcStatus`.
+// for the user; at the C API it becomes an `LtcStatus`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -109,7 +109,7 @@ LtcStatus ltcExecutableRun(LtcExecutable executable,
 
 void ltcPrepareThreads(int num_threads) {
   ProcessorContention::get().beforeRun(num_threads);
-  // Counted as libgomp does (GCC 12): both teams' threads without their
+  // Counts threads as libgomp does (GCC 12): those of both teams without the
   // leaders, plus one for the process.
   if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())
     omp_pause_resource_all(kSoftPause);

@@ -167,8 +167,9 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
                  buffer.bytes(), table, entry, expected);
 }
 
-/// If `hasConstants` is false, the constants' buffers have been checked before
-/// and the constants moved elsewhere.
+/// Checks the signature, the buffers and the commands. If `hasConstants` is
+/// false, the constants' buffers have been checked before and the constants
+/// moved elsewhere.
 llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   if (llvm::Error error = verifySignature(executable))
     return error;

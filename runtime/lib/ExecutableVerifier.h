@@ -35,7 +35,7 @@ uint64_t tensorBytes(const TensorType &type);
 llvm::Expected<ConvolutionGeometry>
 convolutionGeometry(const ConvolutionCall &call);
 
-// The last part of verifyExecutable, in CommandVerifier.cpp.
+// Checks the command list for the executable's sizes; in CommandVerifier.cpp.
 llvm::Error verifyCommands(const Executable &executable);
 
 } // namespace torch_ltc::runtime

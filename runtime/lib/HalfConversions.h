@@ -1,7 +1,7 @@
 //===- HalfConversions.h - float16 and bfloat16 routines for kernels ------===//
 //
-// LLVM calls these compiler-rt routines if the CPU has no instruction. The
-// libgcc of Debian 12 (GCC 12) lacks those for bfloat16.
+// LLVM calls these compiler-rt routines if the CPU has no instruction for a
+// conversion. The libgcc of Debian 12 (GCC 12) lacks the routines for bfloat16.
 //
 //===----------------------------------------------------------------------===//
 

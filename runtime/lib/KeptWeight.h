@@ -38,7 +38,7 @@ public:
   /// of the old contents.
   char *place(uint64_t contents, size_t bytes);
 
-  /// Makes `find` return the contents of `place`.
+  /// Makes `find` return the memory that `place` returned, for these contents.
   void keep(uint64_t contents) { keptContents = contents; }
 
   /// Total bytes of all cached weights in the process.

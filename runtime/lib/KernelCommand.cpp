@@ -10,9 +10,10 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// With this many iterations per thread, iterations are probably single
-/// elements. Each part then begins at a multiple of kElementwiseUnit, so that
-/// two threads never write the same cache line and vectors stay aligned.
+/// With at least this many iterations per thread, an iteration probably
+/// computes a single element. Each part then begins at a multiple of
+/// kElementwiseUnit, so that two threads never write the same cache line and
+/// vectors stay aligned.
 constexpr int64_t kElementwisePart = 1024;
 constexpr int64_t kElementwiseUnit = 64;
 

@@ -27,9 +27,9 @@ namespace {
 class HostSymbols : public orc::DefinitionGenerator {
 public:
   HostSymbols() {
-    // dlopen instead of a link dependency, because libmvec exists only on
-    // x86-64 and aarch64 glibc. RTLD_DEFAULT would find neither unless another
-    // library needs them.
+    // Uses dlopen instead of a link dependency, because libmvec exists only in
+    // the glibc of x86-64 and AArch64. RTLD_DEFAULT would find neither library
+    // unless another one needs it.
     math = dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL);
     vectorMath = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
   }

@@ -21,7 +21,7 @@ namespace torch_ltc::runtime {
 using KernelFunction = void (*)(void *const *buffers, int64_t begin,
                                 int64_t end);
 
-/// The linked kernels of one executable; their code is unmapped with it.
+/// The linked kernels of one executable. The destructor unmaps their code.
 class KernelLibrary {
 public:
   /// Links the objects of `kernels`. Resolves calls to the C library, to libm,

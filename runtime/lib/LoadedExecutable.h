@@ -59,8 +59,8 @@ private:
     /// if they would need more scratch memory.
     std::vector<std::optional<PreparedCommandPtr>> shortCommands;
     int numThreadsOfShort = 0;
-    /// Whether some commands use a team briefly and none for long: a single
-    /// long command would suffice to keep the processors spinning.
+    /// Whether some commands use a team briefly and none for long: after a
+    /// single long command, the whole team would spin on all processors.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
     /// Content numbers of the buffers, if the caller provides them; see

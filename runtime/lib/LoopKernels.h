@@ -2,9 +2,9 @@
 //
 // Matrix products and convolutions in float64, integers, and 16-bit floats on
 // CPUs where oneDNN doesn't support them; attention in float32. LoopKernels.inc
-// is compiled once for each x86-64 level; `loopKernels()` returns the best one
-// that this CPU supports. Each function computes one block of the result on one
-// thread.
+// is compiled once for each x86-64 level; `loopKernels()` returns the functions
+// for the best level that this CPU supports. Each function computes one block
+// of the result on one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ inline constexpr int64_t kBlockColumns = 256;
 inline constexpr int64_t kBlockDepth = 256;
 
 /// Scratch memory of a block, 64-byte aligned: packed operands and sums, in
-/// elements of at most 8 bytes, and a convolution's data for its columns and
-/// for a piece of its depth, 32 bytes each.
+/// elements of at most 8 bytes, and 32 bytes for each column and each depth of
+/// a convolution's block.
 inline constexpr size_t kBlockScratchBytes =
     8 * size_t(kBlockRows * kBlockDepth + kBlockDepth * kBlockColumns +
                kBlockRows * kBlockColumns) +
@@ -100,13 +100,13 @@ struct AttentionArguments {
   bool isCausal; // a query attends to the keys up to its own position
 };
 
-/// The most queries that are computed together. Ranges of queries begin at
-/// multiples of this number.
+/// Maximum number of queries that are computed together. Ranges of queries
+/// begin at multiples of it.
 inline constexpr int64_t kMaxQueriesOfPanel = 32;
 inline constexpr int64_t kMaxKeysOfBlock = 64;
 
-/// Scratch memory in floats: for one call of `forward`, and for one of
-/// `backward`.
+/// Scratch memory, in floats, of one call of AttentionKernels::forward and of
+/// one call of AttentionKernels::backward.
 int64_t attentionScratchFloats(const AttentionArguments &arguments);
 int64_t attentionBackwardScratchFloats(const AttentionArguments &arguments);
 
@@ -118,7 +118,7 @@ struct AttentionKernels {
   void (*backward)(const AttentionArguments &arguments, float *scratch);
 };
 
-/// The loops for this CPU.
+/// The attention loops for this CPU.
 const AttentionKernels &attentionKernels();
 
 /// The functions for a dtype of executable.proto (as int), null for bool.

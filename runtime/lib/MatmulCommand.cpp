@@ -158,8 +158,8 @@ class MatrixVector : public PreparedCommand {
 public:
   MatrixVector(const MatmulCall &call, int numThreads)
       : call(call), kernels(*loopKernels(call.dtype())),
-        // C's only row is op(B)^T times A's row, or its only column op(A) times
-        // B's column.
+        // C's only row is op(B)^T times A's row, or C's only column is op(A)
+        // times B's column.
         oneRow(call.m() == 1), rows(oneRow ? call.n() : call.m()),
         threads(threadsFor(rows * call.k() * elementBytes(call.dtype()),
                            kGrainBytes, numThreads)) {}
@@ -217,8 +217,8 @@ public:
 
   llvm::Error run(const RunContext &context) override {
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // Without a team, this may be a thread of another team, whose number
-      // isn't an index of the scratch memory.
+      // If no team was created, the calling thread may have a number in another
+      // team, which isn't an index of the scratch memory.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(context, index, context.scratch + thread * kBlockScratchBytes);

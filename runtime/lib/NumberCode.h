@@ -16,8 +16,8 @@ namespace torch_ltc::runtime {
 bool isWellFormed(const Number &number, uint32_t numSymbols);
 
 /// The value of well-formed code for these sizes (symbols, then checked
-/// numbers); std::nullopt if a result exceeds 64 bits, a divisor isn't positive
-/// or the divisor of a quotient of floats is 0.
+/// numbers); std::nullopt if a result exceeds 64 bits, the divisor of an
+/// integer division isn't positive, or that of a floating-point quotient is 0.
 std::optional<int64_t> evaluate(const Number &number,
                                 llvm::ArrayRef<int64_t> sizes);
 

@@ -17,8 +17,8 @@ namespace torch_ltc::runtime {
 /// The process's CPU engine.
 const dnnl::engine &oneDnnEngine();
 
-/// oneDNN's data type for a dtype in which it computes products and
-/// convolutions; other dtypes use the runtime's own loops.
+/// Returns oneDNN's data type for `dtype`, or std::nullopt if the runtime's own
+/// loops compute the products and convolutions of this dtype.
 std::optional<dnnl::memory::data_type> oneDnnType(DType dtype);
 
 /// Attributes for a scratchpad that the caller supplies.

@@ -25,7 +25,7 @@ Desc plain(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, strides};
 }
 
-/// Describes a tensor in any order that the implementation prefers.
+/// Describes a tensor in whichever order the implementation prefers.
 Desc any(const Dims &sizes, dnnl::memory::data_type type) {
   return {sizes, type, dnnl::memory::format_tag::any};
 }
@@ -37,8 +37,8 @@ struct Problem {
     int64_t groupInputs = g.inputChannels / g.groups;
     input = {g.batch, g.inputChannels};
     output = {g.batch, g.outputChannels};
-    // PyTorch's weight [o, c / groups, ...] has the same memory as oneDNN's
-    // [groups, o / groups, c / groups, ...].
+    // PyTorch's weight [o, c / groups, ...] has the same memory layout as
+    // oneDNN's [groups, o / groups, c / groups, ...].
     if (g.groups == 1)
       weight = {g.outputChannels, groupInputs};
     else
@@ -51,8 +51,8 @@ struct Problem {
       stride.push_back(g.stride[d]);
       dilation.push_back(g.dilation[d] - 1);
       left.push_back(g.padding[d]);
-      // oneDNN expects the padding that is read; a stride may leave some of it
-      // unused.
+      // oneDNN expects only the padding that is read: with a stride, some of
+      // the right padding may be unused.
       int64_t window = g.dilation[d] * (g.kernel[d] - 1) + 1;
       right.push_back((g.output[d] - 1) * g.stride[d] + window - g.input[d] -
                       g.padding[d]);
@@ -81,7 +81,8 @@ public:
   }
 
 private:
-  /// An operand, with its copy if the primitive requires another order.
+  /// An operand and, if the primitive requires a different order, its reordered
+  /// copy.
   struct Tensor {
     int argument;
     const BufferRef *ref;

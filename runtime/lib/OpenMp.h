@@ -33,7 +33,7 @@ namespace torch_ltc::runtime {
 constexpr int kSoftPause = 1;
 
 /// Tells ThreadSanitizer that a team starts after its caller's earlier work and
-/// ends before the caller's later work: libgomp isn't instrumented. The
+/// ends before the caller's later work, because libgomp isn't instrumented. The
 /// addresses only identify the start and the end of the team.
 struct TeamOrder {
 #ifdef __SANITIZE_THREAD__

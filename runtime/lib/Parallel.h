@@ -10,8 +10,9 @@
 
 namespace torch_ltc::runtime {
 
-/// Sets the OpenMP thread count of the calling thread (oneDNN reads it when it
-/// creates and when it runs a primitive) and restores it.
+/// Sets the OpenMP thread count of the calling thread, which oneDNN reads when
+/// it creates and when it runs a primitive. The destructor restores the old
+/// count.
 class ThreadCountScope {
 public:
   explicit ThreadCountScope(int numThreads) : saved(omp_get_max_threads()) {
@@ -29,8 +30,8 @@ private:
   int saved;
 };
 
-/// Minimum number of multiply-adds for which waking a thread pays off: about 5
-/// us.
+/// Minimum number of multiply-adds for which waking a thread pays off. They
+/// take about 5 us.
 inline constexpr int64_t kMultiplyAddsForThread = 1 << 18;
 
 /// Number of threads for `count` iterations, where `grain` iterations make
@@ -60,8 +61,9 @@ inline Team teamFor(int threads, int64_t count, int64_t grain) {
   return count / grain < 1024 ? Team::Short : Team::Long;
 }
 
-/// Calls body(begin, end) for parts of [0, count) on `threads` threads; with
-/// one thread it is a plain call. Parts begin at multiples of `unit`.
+/// Calls body(begin, end) for parts of [0, count) on `threads` threads; if
+/// `threads` is 1, only calls body(0, count). Parts begin at multiples of
+/// `unit`.
 template <typename Body>
 void parallelFor(int64_t count, int threads, int64_t unit, const Body &body) {
   if (threads <= 1)

@@ -35,7 +35,7 @@ struct RunContext {
   /// command.
   char *scratch;
   /// Content number of each buffer, as in
-  /// `LtcRunArguments::parameter_contents`; empty: unknown.
+  /// `LtcRunArguments::parameter_contents`; empty if the caller provides none.
   llvm::ArrayRef<uint64_t> contents = {};
   const LtcRunArguments *arguments = nullptr;
   /// The command that runs.
@@ -73,8 +73,8 @@ public:
 
 using PreparedCommandPtr = std::unique_ptr<PreparedCommand>;
 
-/// What commands are prepared with. Kernels and tables must outlive the
-/// commands.
+/// The context in which commands are prepared. Kernels and tables must outlive
+/// the commands.
 struct Preparation {
   /// The calling thread's OpenMP thread count must have this value.
   int numThreads;

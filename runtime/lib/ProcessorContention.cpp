@@ -94,8 +94,8 @@ ProcessorContention::~ProcessorContention() = default;
 
 ProcessorContention &ProcessorContention::get() {
   // Never destroyed, because exit() may have ended the parked team before. A
-  // child of fork() gets a new instance: it has neither the team nor, possibly,
-  // the mutex's owner.
+  // child of fork() gets a new instance, because it has neither the team nor
+  // the thread that may have locked the mutex.
   static ProcessorContention *instance = new ProcessorContention;
   static int handler = pthread_atfork(
       nullptr, nullptr, [] { instance = new ProcessorContention; });

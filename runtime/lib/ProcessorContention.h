@@ -5,8 +5,8 @@
 // more OpenMP threads than processors; then they sleep almost at once. Spinning
 // is right if the team has its processors to itself, because waking a sleeping
 // member takes longer than most commands. If another process (a DataLoader's
-// worker, another job) runs on one of them, a spinning member uses up the time
-// slice that its team needs: steps then take ten times as long.
+// worker, another job) runs on one of these processors, a spinning member uses
+// up the time slice that its team needs: steps then take ten times as long.
 //
 // libgomp reads its policy once, before this library is loaded. So during
 // contention, a parked team of idle threads raises the number of threads above
@@ -26,7 +26,7 @@
 
 namespace torch_ltc::runtime {
 
-/// Reads the times now; std::nullopt if the system doesn't provide them.
+/// Reads the current times; std::nullopt if the system doesn't provide them.
 std::optional<LtcProcessorTimes> readProcessorTimes();
 
 /// Decides from samples whether other processes contend for the processors that

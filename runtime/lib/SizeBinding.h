@@ -23,7 +23,7 @@ struct BoundNumbers {
   std::vector<LtcScalar> scalars;
 };
 
-/// Checks the codes and indices of a general form.
+/// Checks the code of each number and the indices of a general form.
 llvm::Error verifyGeneralForm(Executable &executable);
 
 /// Returns the values of the form's numbers for `sizes`. Fails if a size is out

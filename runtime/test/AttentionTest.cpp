@@ -136,7 +136,8 @@ AttentionCall *callOf(const Case &c, ProgramBuilder &builder) {
   return call;
 }
 
-/// A program with a forward call and a backward one, which reads its outputs.
+/// A program with a forward call and a backward call that reads the outputs of
+/// the forward call.
 Executable programOf(const Case &c, const Tensors &t) {
   ProgramBuilder builder;
   uint32_t query = builder.parameter(t.query), key = builder.parameter(t.key);
@@ -283,7 +284,8 @@ TEST(Attention, TheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(one.gradValue.bytes, four.gradValue.bytes);
 }
 
-/// The variants that the other tests don't use on a CPU with AVX-512.
+/// Each instruction set of this CPU computes the formula's results; the other
+/// tests use only the best one.
 TEST(Attention, InstructionSets) {
   std::vector<const AttentionKernels *> sets = {&baseline::kAttention};
 #if defined(__x86_64__)

@@ -43,8 +43,8 @@ std::string loadError(const Executable &message) {
   return error;
 }
 
-/// Runs generalProgram() once. Returns the error, the first wrong element, or
-/// "" if the results are right.
+/// Runs a bound generalProgram() once. Returns the error, the first wrong
+/// element, or "" if the results are right.
 std::string runBound(LtcExecutable bound, int64_t rows, int64_t columns,
                      int threads) {
   std::vector<float> x(rows * 4), w(4 * columns), result(rows * columns, -1);

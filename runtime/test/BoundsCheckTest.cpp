@@ -12,7 +12,8 @@ using namespace torch_ltc::runtime::test;
 namespace {
 
 /// A program that checks 5 indices and copies parameter 1 to the output to
-/// which parameter 2 is donated, after the check or before it.
+/// which parameter 2 is donated. The copy follows the check, or precedes it if
+/// `copyFirst` is set.
 Executable checkingProgram(DType dtype, bool copyFirst = false) {
   ProgramBuilder builder;
   HostTensor indices(dtype, {5}), weight(FLOAT32, {2});

@@ -1,4 +1,4 @@
-//===- EveryCommand.h - A program with every kind of library command ------===//
+//===- EveryCommand.h - A program with most kinds of commands -------------===//
 
 #ifndef TORCH_LTC_RUNTIME_TEST_EVERYCOMMAND_H
 #define TORCH_LTC_RUNTIME_TEST_EVERYCOMMAND_H

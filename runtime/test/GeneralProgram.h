@@ -12,8 +12,8 @@
 
 namespace torch_ltc::runtime::test {
 
-// Stand-ins of the two symbols: no other number of a program is a multiple of
-// one.
+// Stand-ins of the two symbols. Numbers that don't depend on a symbol aren't
+// multiples of its stand-in.
 constexpr int64_t kStandIn0 = 101, kStandIn1 = 103;
 
 using Code = std::vector<int64_t>;
@@ -32,7 +32,7 @@ inline uint32_t addNumber(Executable &executable, const Code &code) {
   return form->numbers_size() - 1;
 }
 
-/// Makes each number with a stand-in as a factor depend on the sizes.
+/// Makes each number that is a multiple of a stand-in depend on that symbol.
 inline void generalize(Executable &executable) {
   for (int symbol = 0; symbol < 2; ++symbol)
     executable.mutable_general()->add_largest_sizes(int64_t(1) << 30);
@@ -54,7 +54,7 @@ inline void generalize(Executable &executable) {
   });
 }
 
-/// buffers[1][i] = buffers[0][i] * i + table[0], where the table has the bits
+/// buffers[1][i] = buffers[0][i] * i + table[0], where table[0] holds the bits
 /// of a float.
 inline const std::string &tableKernel() {
   static const std::string object = compileIR(R"(

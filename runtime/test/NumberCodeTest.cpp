@@ -169,8 +169,8 @@ bool isVisited(std::string bytes) {
 
 class Coverage {
 public:
-  /// Checks the integers of `message`; `wrap` makes an executable from the
-  /// bytes of this message.
+  /// Expects that forEachNumber visits each integer of `message` unless it is
+  /// in kNeverVary. `wrap` makes an executable from the bytes of this message.
   void check(const std::string &message,
              const std::function<std::string(std::string)> &wrap) {
     static const std::regex kInteger("s?u?(int|fixed)(32|64)");

@@ -1,7 +1,8 @@
 //===- processor_times.h - Who uses the processors --------------*- C -*-===//
 //
-// Reads the processor time that this process and all processes have used. It is
-// in a header because the backend needs it before the runtime is loaded.
+// Reads the processor time that this process and all processes have used. The
+// functions are inline because the backend needs them before the runtime is
+// loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ typedef struct LtcProcessorTimes {
   int processors; ///< number of those processors
 } LtcProcessorTimes;
 
-/// Reads the times now. Returns 0 if the system doesn't provide them (they are
-/// in Linux's /proc/stat, whose counts have a resolution of 10 ms).
+/// Reads the current times. Returns 0 if the system doesn't provide them. On
+/// Linux, /proc/stat contains them with a resolution of 10 ms.
 static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
   cpu_set_t allowed;
   struct rusage usage;
@@ -42,7 +43,7 @@ static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
     unsigned number;
     unsigned long long user, nice, system, idle, ioWait, irq, softIrq, steal;
     // Each processor has a line "cpuN user nice ..."; the first line, "cpu
-    // ...", is their sum.
+    // ...", contains the sums.
     if (sscanf(line, "cpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &number,
                &user, &nice, &system, &idle, &ioWait, &irq, &softIrq,
                &steal) != 9 ||

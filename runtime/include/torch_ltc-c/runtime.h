@@ -27,7 +27,7 @@ typedef struct LtcExecutableStorage *LtcExecutable;
 
 /// Parses and loads `size` bytes of a serialized `Executable`: links the
 /// kernels' objects and creates library primitives. Fails with a one-sentence
-/// error if the bytes are corrupt, have another format version, or need CPU
+/// error if the bytes are corrupt, have a different format version, or need CPU
 /// features that this machine lacks.
 LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
                                        LtcExecutable *executable);
@@ -123,18 +123,18 @@ typedef struct {
   /// Threads to use, at least 1 (torch.get_num_threads()).
   int num_threads;
   /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that
-  /// requested the run and keeps computing meanwhile. If that thread and
-  /// `num_threads` threads exceed the processors and it computes much, short
-  /// commands leave it a processor.
+  /// requested the run and keeps computing meanwhile. If that thread is busy
+  /// and there are at most `num_threads` processors, a program without long
+  /// commands leaves it a processor.
   const clockid_t *caller_clock;
-  /// Optional: receives the nanoseconds of each command;
-  /// ltcExecutableNumCommands elements.
+  /// Optional: an array of ltcExecutableNumCommands elements that receives the
+  /// nanoseconds of each command.
   int64_t *command_nanoseconds;
   /// Optional: called on the running thread before (`begins` = 1) and after
   /// each command; not called after a command that failed.
   void (*command_event)(size_t index, int begins, void *user_data);
   void *command_event_user_data;
-  /// Optional: called with a command's number for an error or a host call;
+  /// Optional: called with a command's index for an error or a host call;
   /// returns the user's line of this run ("train.py:31"), or "". Without it,
   /// the line recorded at compilation is used.
   const char *(*command_location)(size_t index, void *user_data);
@@ -174,8 +174,8 @@ typedef struct {
 ///   b1       a boolean
 ///   d0x1p-3  a floating-point number
 ///   smean    a string
-///   I1,2     integers (or booleans)
-///   D0x1p0   floating-point numbers
+///   I1,2     a list of integers or booleans
+///   D0x1p0   a list of floating-point numbers
 ///
 /// All strings and arrays belong to the caller.
 typedef struct {
@@ -201,8 +201,8 @@ LTC_EXPORT void ltcSetHostFunction(LtcHostFunction function);
 //===----------------------------------------------------------------------===//
 
 /// Programs (serialized executables, keyed by the trace's hash) and kernels
-/// (objects, keyed by the kernel IR's hash) live in one store: an in-memory map
-/// in front of a directory shared by processes.
+/// (objects, keyed by the kernel IR's hash) live in one store: an in-memory
+/// cache, backed by a directory that processes share.
 typedef struct LtcCacheStorage *LtcCache;
 
 typedef enum { LTC_CACHE_PROGRAM = 0, LTC_CACHE_KERNEL = 1 } LtcCacheKind;
@@ -213,12 +213,13 @@ typedef struct {
   /// Beyond this size, least recently used entries are removed; 0: no limit.
   uint64_t max_bytes;
   /// Called with one sentence when an entry is ignored or the directory can't
-  /// be written (a full disk, no permission); the cache then continues in
-  /// memory. May be NULL.
+  /// be written (for example, because the disk is full); the cache then
+  /// continues in memory. May be NULL.
   void (*warn)(const char *message, void *user_data);
   void *user_data;
-  /// Libraries besides this one whose code affects what is compiled. Entries
-  /// stored with other builds of these files aren't found. May be NULL.
+  /// Paths of the libraries, besides this one, whose code affects what is
+  /// compiled. Entries stored with different builds of these libraries aren't
+  /// found. May be NULL.
   const char *const *libraries;
   size_t num_libraries;
 } LtcCacheOptions;
@@ -227,11 +228,12 @@ LTC_EXPORT LtcStatus ltcCacheCreate(const LtcCacheOptions *options,
                                     LtcCache *cache);
 LTC_EXPORT void ltcCacheDestroy(LtcCache cache);
 
-/// On a hit, `*found` is 1 and `*value` an owned copy. If a program's key
-/// begins with 16 hexadecimal digits, its file is called "program-<these
-/// digits>-...". `key` is any byte string; `ltcCacheSalt` and the builds of the
-/// libraries are added to it. An entry that is truncated, corrupt or of another
-/// version is ignored, removed, and reported through `warn`.
+/// Looks up an entry. On a hit, sets `*found` to 1 and `*value` to an owned
+/// copy. If a program's key begins with 16 hexadecimal digits, its file is
+/// called "program-<these digits>-...". `key` is any byte string;
+/// `ltcCacheSalt` and the builds of the libraries are added to it. An entry
+/// that is truncated, corrupt or from a different version is ignored, removed,
+/// and reported through `warn`.
 LTC_EXPORT LtcStatus ltcCacheLookup(LtcCache cache, LtcCacheKind kind,
                                     const char *key, size_t key_size,
                                     LtcBytes *value, int *found);
@@ -245,8 +247,8 @@ typedef struct {
 } LtcCacheStatistics;
 LTC_EXPORT LtcCacheStatistics ltcCacheGetStatistics(LtcCache cache);
 
-/// Format version, build of this library, LLVM version, host CPU name and
-/// features as one string: part of every key.
+/// Format version, build of this library, LLVM version, and name and features
+/// of the target CPU as one string: part of every key.
 LTC_EXPORT const char *ltcCacheSalt(void);
 
 /// Prepares the process's OpenMP threads for a step that uses `num_threads` of

@@ -1,6 +1,6 @@
 //===- status.h - Result type shared by the C APIs ----------------*- C -*-===//
 //
-// Every fallible function of the C APIs returns a `LtcStatus`: NULL means
+// Every fallible function of the C APIs returns an `LtcStatus`: NULL means
 // success; anything else owns a one-sentence error message for the user and
 // must be released with `ltcStatusDestroy`. No function of the C APIs throws or
 // aborts on bad input.
