@@ -1,9 +1,10 @@
 //===- shape_inference.h - Result shapes and dtypes of ATen ops -*- C++ -*-===//
 //
-// Infers the shapes and dtypes of an op's results from the sizes and dtypes of
-// its arguments alone. A call of a Meta kernel takes 1 to 900 microseconds
-// (after `import torch` the Meta key has Python kernels), which is too slow for
-// each traced op. So the tracer tries, in this order:
+// Infers the shapes and dtypes of an op's results without tensor data: from the
+// sizes and dtypes of tensor arguments and the values of all other arguments. A
+// call of a Meta kernel takes 1 to 900 microseconds (after `import torch` the
+// Meta key has Python kernels), which is too slow for each traced op. So the
+// tracer tries, in this order:
 //
 //   1. inferClosedForm        tens of nanoseconds, no dispatcher, no GIL
 //   2. ShapeCache::find       by the call's hash
@@ -31,8 +32,8 @@
 
 namespace torch_ltc {
 
-/// Whether a Python number for the argument of this name takes part in type
-/// promotion, unlike alpha, beta, value, weight and slopes.
+/// Whether a Python number passed as the argument of this name takes part in
+/// type promotion. alpha, beta, value, weight and slopes don't.
 inline bool isPromotedNumber(std::string_view argument) {
   return argument == "other" || argument == "self" || argument == "exponent" ||
          argument == "min" || argument == "max";

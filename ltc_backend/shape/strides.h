@@ -6,8 +6,8 @@
 // and `view` must fail where eager's does. So the geometry is metadata of the
 // tensor, not of its value, and costs nothing in compiled programs.
 //
-// Most results are row-major unless an operand isn't row-major or the op is a
-// view.
+// Results are row-major unless the op is a view, an operand isn't row-major, or
+// eager's kernel writes a different order (for example, LAPACK's columns).
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- Arena.h - Memory of one run ----------------------------------------===//
 //
-// One arena holds all temporaries of one run at offsets that the compiler has
-// planned. Arenas are reused across steps and programs, because fresh pages
-// (page faults, zeroing) cost more than most kernels.
+// One arena holds all temporaries of one run at offsets planned when the
+// program was compiled or bound. Arenas are reused across steps and programs,
+// because fresh pages (page faults, zeroing) cost more than most kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,10 @@
 //===- CacheDirectory.h - The cache's files -------------------------------===//
 //
-// Processes share the directory without locks: a file appears by rename, so a
-// reader sees all of it or nothing, and removing a file that another process
-// has already removed isn't an error. A file that is being written is locked
-// (flock), so an unlocked temporary file was left by a process that was killed.
+// Processes share the directory without a common lock: a file appears by
+// rename, so a reader sees all of it or nothing, and removing a file that
+// another process has already removed isn't an error. A file that is being
+// written is locked (flock), so an unlocked temporary file was left by a
+// process that was killed.
 //
 // Entries are machine code. Only the user and root may be able to write them,
 // replace them, or replace a folder or a symlink on the path to them:

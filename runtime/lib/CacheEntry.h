@@ -26,11 +26,11 @@
 
 namespace torch_ltc::runtime {
 
-/// File name of an entry. It depends on the salt, so that versions and CPUs
-/// that share a directory don't overwrite each other's entries. A program's
-/// file name repeats the first 16 characters of the key, as far as they are
-/// hexadecimal digits, so that a reader of the directory can find a program
-/// without this library.
+/// File name of an entry. It depends on the salt, so that different versions
+/// and CPUs that share a directory don't overwrite each other's entries. A
+/// program's file name repeats the first 16 characters of the key, as far as
+/// they are hexadecimal digits, so that a reader of the directory can find a
+/// program without this library.
 std::string cacheFileName(LtcCacheKind kind, llvm::StringRef salt,
                           llvm::StringRef key);
 

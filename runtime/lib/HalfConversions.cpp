@@ -31,7 +31,7 @@ Half truncateFloatToBFloat(float value) {
   return fromBits(uint16_t(bits >> 16));
 }
 
-/// Rounds only once: converts to float with round-to-odd, which suffices
+/// Rounds only once: first converts to float with round-to-odd, which suffices
 /// because float has more than two bits beyond bfloat16.
 Half truncateDoubleToBFloat(double value) {
   float nearest = float(value);

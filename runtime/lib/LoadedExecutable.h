@@ -69,7 +69,7 @@ private:
     size_t scratchBytes;
   };
 
-  /// Creates what a run needs apart from code and constants.
+  /// Creates everything that a run needs except code and constants.
   llvm::Error finish();
   void describeSignature();
   void findChangedParameters();

@@ -14,8 +14,8 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-/// The sizes of a product. A batch that shares one B is folded into one taller
-/// product.
+/// The sizes of a product. A batch whose products share one B is folded into
+/// one taller product.
 struct Product {
   explicit Product(const MatmulCall &call)
       : batch(call.batch()), m(call.m()), n(call.n()), k(call.k()),

@@ -43,7 +43,7 @@ bool torch_ltc::runtime::isWorthCalling(
     const dnnl::primitive_desc_base &description) {
   if (!description)
     return false;
-  // On AArch64 without SVE oneDNN only has "gemm:ref".
+  // On AArch64 without SVE, oneDNN's only implementation is "gemm:ref".
   llvm::StringRef name = description.impl_info_str();
   return !name.starts_with("ref") && !name.starts_with("gemm:ref");
 }

@@ -1,8 +1,8 @@
 //===- OpenMp.h - The functions of libgomp that the runtime uses ----------===//
 //
 // The functions are declared here because omp.h and `#pragma omp parallel`
-// belong to the compiler: clang's use LLVM's libomp, which would be a second
-// thread pool besides that of PyTorch and oneDNN.
+// belong to the compiler: those of clang use LLVM's libomp, which would be a
+// second thread pool besides that of PyTorch and oneDNN.
 //
 //===----------------------------------------------------------------------===//
 

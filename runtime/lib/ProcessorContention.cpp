@@ -93,7 +93,7 @@ ProcessorContention::ProcessorContention() : estimate(omp_get_num_procs()) {}
 ProcessorContention::~ProcessorContention() = default;
 
 ProcessorContention &ProcessorContention::get() {
-  // Never destroyed, because exit() may have ended the parked team before. A
+  // Never destroyed, because exit() may already have ended the parked team. A
   // child of fork() gets a new instance, because it has neither the team nor
   // the thread that may have locked the mutex.
   static ProcessorContention *instance = new ProcessorContention;

@@ -140,7 +140,7 @@ TEST_F(CacheTest, BadEntriesAreIgnoredAndRemoved) {
   expectRejected(
       encodeCacheEntry(LTC_CACHE_PROGRAM, ltcCacheSalt(), "key", "value"),
       "another key");
-  // Sizes that overflow.
+  // A key size of 2^64 - 1.
   changed = good;
   for (size_t i = 24; i < 32; ++i)
     changed[i] = char(0xff);

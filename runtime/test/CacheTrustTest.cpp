@@ -187,7 +187,7 @@ TEST_F(CacheTrustTest, EntriesThatAreNoFiles) {
       0);
   expectMiss("socket", true);
   close(listener);
-  // Files that aren't entries don't matter either.
+  // Files that aren't entries don't block a scan either.
   ASSERT_EQ(mkfifo((directory + "/tmp-1-2-3").c_str(), 0600), 0);
   ASSERT_EQ(mkfifo((directory + "/x.ltc").c_str(), 0600), 0);
   TestCache cache(directory, 100);

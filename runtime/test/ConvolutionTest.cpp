@@ -218,8 +218,8 @@ Case simple(int rank, int64_t size, int64_t window) {
   return c;
 }
 
-/// Runs with correct `parameter_contents`, and once with the number of the old
-/// contents after the weight has changed: the kept copy must be used then.
+/// Runs a convolution with correct `parameter_contents`. Once, the weight
+/// changes but its content number doesn't, so the kept copy must be used.
 void checkKeptWeight(ConvolutionCall::Kind kind) {
   Case c = simple(2, 4, 3);
   c.dtype = FLOAT32;

@@ -130,7 +130,8 @@ inline Executable generalProgram(int repeats = 1) {
 }
 
 /// A program with a product, copies, a fill and a bounds check. It has no
-/// kernels, because their code relies on the numbers of the general form.
+/// kernels, because their code relies on the numbers of the general form, which
+/// MutationTest.cpp changes.
 inline Executable generalLibraryProgram() {
   ProgramBuilder builder;
   HostTensor whole(FLOAT32, {kStandIn0, 4}), numbers(INT32, {kStandIn0});

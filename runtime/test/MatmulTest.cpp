@@ -228,7 +228,8 @@ TEST(Matmul, EmptySizes) {
 }
 
 TEST(Matmul, GapsBetweenMatrices) {
-  // The matrices are 40 elements apart, of which 3 * 5 and 5 * 4 are used.
+  // The matrices of an operand are 40 elements apart; A's have 3 * 5 elements
+  // and B's 5 * 4.
   for (DType dtype : {FLOAT32, FLOAT64}) {
     Case c;
     c.dtype = dtype;

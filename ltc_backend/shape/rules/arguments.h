@@ -43,8 +43,8 @@ public:
     return std::nullopt;
   }
 
-  /// Whether a number for argument `i` is an operand, unlike alpha, weights and
-  /// slopes.
+  /// Whether a number passed as argument `i` is an operand. alpha, weights and
+  /// slopes aren't.
   bool isOperand(size_t i) const { return isPromotedNumber(name(i)); }
 
   bool has(size_t i) const {

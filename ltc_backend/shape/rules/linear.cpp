@@ -91,7 +91,8 @@ bool shape_rules::square_matrices(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// linalg_solve_triangular(A, B, left=...) and cholesky_solve(B, factor).
+// The rule of linalg_solve_triangular(A, B, left=...) and cholesky_solve(B,
+// factor).
 bool shape_rules::solved_matrices(const Arguments &arguments, ScalarType dtype,
                                   ResultShapes &results) {
   std::optional<size_t> side = arguments.find("left");

@@ -81,7 +81,7 @@ bool addLoss(const Arguments &arguments, ScalarType dtype, SizesRef unreduced,
 
 } // namespace
 
-// Elementwise losses, which broadcast their operands.
+// The rule of elementwise losses, which broadcast their operands.
 bool shape_rules::loss(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   TORCH_CHECK(c10::isFloatingType(arguments.dtype(0)) &&

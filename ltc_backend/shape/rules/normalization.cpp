@@ -151,7 +151,7 @@ bool shape_rules::rms_norm_backward(const Arguments &arguments,
   return true;
 }
 
-// native_batch_norm and _native_batch_norm_legit.
+// The rule of native_batch_norm and _native_batch_norm_legit.
 bool shape_rules::batch_norm(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   // The tensors are input, weight, bias and, in one overload, running

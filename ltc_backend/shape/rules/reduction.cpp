@@ -79,7 +79,7 @@ bool shape_rules::reduction(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
-// Reductions that reduce nothing if the list of dims is empty.
+// The rule of reductions that reduce nothing if the list of dims is empty.
 bool shape_rules::listed_reduction(const Arguments &arguments, ScalarType dtype,
                                    ResultShapes &results) {
   addReduced(arguments,

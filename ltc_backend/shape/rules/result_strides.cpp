@@ -219,8 +219,8 @@ Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   return orderedStrides(operands, shape);
 }
 
-/// The first memory format, other than contiguous, that an operand of this rank
-/// suggests.
+/// Returns the first memory format, other than contiguous, that an operand of
+/// rank `rank` suggests; contiguous if there is none.
 at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
                                  size_t rank, bool isBatchNorm) {
   c10::SmallVector<const at::Tensor *, 4> tensors;
@@ -268,7 +268,8 @@ Strides stackStrides(const Arguments &named,
 }
 
 /// Whether roll moves nothing. Eager then concatenates the whole tensor with an
-/// empty one, which is packed in any order, so the result is row-major.
+/// empty one, which always suggests row-major order, so the result is
+/// row-major.
 bool rollsToItself(const Arguments &named, SizesRef shape) {
   Sizes shifts = named.integers(1), dims = named.integers(2);
   if (shifts.size() != 1 || dims.size() != 1 ||

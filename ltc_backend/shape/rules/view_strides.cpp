@@ -28,7 +28,8 @@ public:
   void view() {
     auto strides =
         at::detail::computeStride(sizes, self.strides(), resultSizes);
-    // Torch's Meta kernel has rejected shapes that aren't viewable.
+    // Usually not null, because torch's Meta kernel has already rejected shapes
+    // that aren't viewable.
     if (strides)
       geometry.strides.assign(strides->begin(), strides->end());
     else
