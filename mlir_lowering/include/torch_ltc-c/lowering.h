@@ -54,8 +54,9 @@ LTC_EXPORT void ltcCompilerSetKernelCache(LtcCompiler compiler,
 // Building a program: a function in the torch dialect
 //===----------------------------------------------------------------------===//
 
-/// An SSA value of the program under construction. If a function that returns a
-/// value fails, the next one that returns a status returns the error.
+/// An SSA value of the program under construction. If a function that returns
+/// an `LtcValue` fails, the next function that returns an `LtcStatus` returns
+/// the error.
 typedef struct {
   uint32_t id;
 } LtcValue;
@@ -71,8 +72,8 @@ typedef struct {
   const char *file;
   int line;
   const char *module_path; // "encoder.layer.0.attention"
-  /// The op's number in the trace, starting at 1. The commands that compute the
-  /// op list this number (`LtcCommandInfo::nodes`).
+  /// Position of the op in the trace, starting at 1. `LtcCommandInfo::nodes` of
+  /// each command that computes the op contains it.
   unsigned node;
 } LtcLocation;
 
@@ -85,8 +86,8 @@ LTC_EXPORT LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
 
 /// Parameters become function arguments in the order of these calls; tensor and
-/// scalar parameters are numbered separately. `name` may be NULL. `donatable`:
-/// the caller doesn't need the buffer after the run.
+/// scalar parameters are numbered separately. `name` may be NULL. If
+/// `donatable` isn't 0, the caller doesn't need the buffer after the run.
 LTC_EXPORT LtcValue ltcProgramAddTensorParameter(LtcProgram program,
                                                  LtcTensorType type,
                                                  const char *name,
@@ -94,7 +95,7 @@ LTC_EXPORT LtcValue ltcProgramAddTensorParameter(LtcProgram program,
 LTC_EXPORT LtcValue ltcProgramAddIntParameter(LtcProgram program);
 LTC_EXPORT LtcValue ltcProgramAddFloatParameter(LtcProgram program);
 
-/// torch.constant.* ; equal constants share one value.
+/// Adds a torch.constant op. Equal constants share one value.
 LTC_EXPORT LtcValue ltcProgramConstantNone(LtcProgram program);
 LTC_EXPORT LtcValue ltcProgramConstantInt(LtcProgram program, int64_t value);
 LTC_EXPORT LtcValue ltcProgramConstantFloat(LtcProgram program, double value);
@@ -103,7 +104,8 @@ LTC_EXPORT LtcValue ltcProgramConstantString(LtcProgram program,
                                              const char *value);
 LTC_EXPORT LtcValue ltcProgramConstantDevice(LtcProgram program,
                                              const char *value);
-/// torch.vtensor.literal of `bytes` row-major bytes. Each bool is one byte.
+/// Adds a torch.vtensor.literal of `bytes` row-major bytes. Each bool is one
+/// byte.
 LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);
@@ -118,12 +120,12 @@ typedef enum {
   LTC_LIST_OPTIONAL_TENSOR = 4
 } LtcListKind;
 
-/// torch.prim.ListConstruct.
+/// Adds a torch.prim.ListConstruct.
 LTC_EXPORT LtcValue ltcProgramList(LtcProgram program, LtcListKind kind,
                                    const LtcValue *elements, size_t count);
 
-/// torch.prim.NumToTensor.Scalar: a rank-0 tensor of `dtype` from an int or
-/// float value.
+/// Adds a torch.prim.NumToTensor.Scalar: a rank-0 tensor of `dtype` from an int
+/// or float value.
 LTC_EXPORT LtcValue ltcProgramNumberToTensor(LtcProgram program,
                                              LtcValue number, LtcDType dtype,
                                              const LtcLocation *location);
@@ -131,16 +133,16 @@ LTC_EXPORT LtcValue ltcProgramNumberToTensor(LtcProgram program,
 /// Appends the op `name` ("aten.add.Tensor", without the "torch." prefix) with
 /// one operand for each argument of its schema, in schema order. A name that
 /// the dialect doesn't define becomes `torch.operator "torch.aten.foo"`. Writes
-/// one value for each result. Results are tensors. Fails if the operands or
-/// results don't match the schema.
+/// one value for each result to `results`; all results are tensors. Fails if
+/// the operands or results don't match the schema.
 LTC_EXPORT LtcStatus ltcProgramAppend(
     LtcProgram program, const char *name, const LtcValue *operands,
     size_t operand_count, const LtcTensorType *result_types,
     size_t result_count, const LtcLocation *location, LtcValue *results);
 
 /// Ends the function with the outputs in this order. A parameter may be an
-/// output. `updated_parameters` has for each output the number of the tensor
-/// parameter that it updates, or -1; may be NULL.
+/// output. `updated_parameters[i]` is the index of the tensor parameter that
+/// output `i` updates, or -1; the array may be NULL.
 LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
                                           const LtcValue *outputs,
                                           const int64_t *updated_parameters,
@@ -160,7 +162,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
-  int threads;         // for kernels, including the caller's thread; 0: one
+  int threads;         // compile kernels, the caller's included; 0: one
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 
@@ -168,7 +170,7 @@ typedef struct {
   double torch_seconds, linalg_seconds, kernels_seconds, llvm_seconds;
   size_t ops;              // ops of the torch stage
   size_t kernels;          // distinct kernels
-  size_t kernels_compiled; // of these; others were in the kernel cache
+  size_t kernels_compiled; // those that weren't in the kernel cache
   size_t commands;
 } LtcCompileStatistics;
 
@@ -193,21 +195,21 @@ typedef struct {
   size_t num_checked;
 } LtcSizeSamples;
 
-/// Lowers one program to a general executable. `programs` are the program at
-/// the stand-ins of each sample, equal except for numbers. They must share a
-/// context (ltcProgramCreateBeside), and are consumed. The executable is valid
-/// if each symbol is from 2 to its smallest stand-in, and must be bound to
-/// sizes before it runs (ltcExecutableBind). Fails if a number of the lowered
-/// program isn't a known function of the sizes.
+/// Lowers one program to a general executable. `programs` contains the program
+/// at the stand-ins of each sample. These programs differ only in numbers, must
+/// share a context (ltcProgramCreateBeside), and are consumed. The executable
+/// is valid for values of each symbol from 2 to its smallest stand-in, and must
+/// be bound to sizes before it runs (ltcExecutableBind). Fails if a number of
+/// the lowered program isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
     const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,
     LtcCompileStatistics *statistics);
 
 typedef struct {
-  /// A name of stages.def except "ir". At "tosa" and "stablehlo" scalar
-  /// parameters are tensors of rank 0: i64, and f32 (tosa, which has no f64) or
-  /// f64.
+  /// A name of stages.def except "ir". At "tosa" and "stablehlo", scalar
+  /// parameters are rank-0 tensors: i64 for integers, f64 for floats (f32 at
+  /// "tosa", which has no f64).
   const char *stage;
   /// Ops ("aten.addmm") that the reader of stage "torch" or "linalg" supports:
   /// they aren't decomposed, although our compiler decomposes them.
@@ -240,8 +242,8 @@ typedef struct {
   const LtcProgram *programs; // LTC_GENERAL_SAMPLES
   const LtcSizeSamples *sizes;
   const LtcSizeSymbol *symbols; // sizes->num_symbols
-  /// The program at `other_values` (one value for each symbol). The result must
-  /// be equal to it there.
+  /// The program at `other_values` (one value for each symbol). With its
+  /// symbols replaced by these values, the result must equal this program.
   LtcProgram other;
   const int64_t *other_values;
 } LtcSymbolicProgram;
@@ -265,7 +267,7 @@ typedef struct {
 
 /// Writes the text of a program for all sizes with each symbol replaced by its
 /// value. `module` is text or bytecode in the torch dialect. Fails if a symbol
-/// has no value or one outside its range.
+/// has no value, or a value outside its range.
 LTC_EXPORT LtcStatus ltcModuleSpecialize(LtcCompiler compiler,
                                          const char *module, size_t size,
                                          const LtcSizeValue *values,

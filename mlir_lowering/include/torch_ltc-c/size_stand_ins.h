@@ -23,8 +23,8 @@ enum {
   LTC_STAND_IN_SCALES = 7
 };
 
-/// Sizes below this may be lowered differently: a sum of so few elements is
-/// computed where it is used.
+/// Sizes below this may be lowered differently: for example, a sum of so few
+/// elements is computed where it is used.
 enum { LTC_LARGE_SIZE = 4096 };
 
 /// Returns the stand-in of a symbol in `sample`. `rank` is the symbol's
@@ -32,15 +32,17 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// in each sample.
 ///
 /// For each of the six lowest bits of a size, and of a size minus one, the
-/// samples differ, so that a rounded quotient by a power of two is determined
-/// by its samples, as is a quotient of that one. The third sample is more than
-/// twice as large as the first: code with one step for each doubling of a size
-/// (a search, a sort) differs between the samples, and so has no general form.
+/// samples differ, so that the samples of a rounded quotient by a power of two
+/// determine it, and also a rounded quotient of that quotient. The third sample
+/// is more than twice as large as the first: code with one step for each
+/// doubling of a size (a search, a sort) differs between the samples, and so
+/// has no general form.
 ///
-/// Symbols are in general position: stand-ins in an arithmetic progression
-/// would make a sum of some of them equal to another one in all samples. Of
-/// eight consecutive ranks, any two different sums of up to four stand-ins
-/// differ in at least one sample: their remainders modulo 64 do.
+/// The stand-ins of a sample are in general position: if they formed an
+/// arithmetic progression, some different sums of stand-ins would be equal in
+/// all samples. Of eight consecutive ranks, any two different sums of up to
+/// four stand-ins differ in at least one sample, because their remainders
+/// modulo 64 do.
 ///
 /// No stand-in is a multiple of 4 and, at the three largest scales, none is a
 /// multiple of 3. Otherwise, four or three parts of a size could have equal
@@ -77,8 +79,9 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
 
 /// Added to the stand-ins of the first two scales if the symbol bounds slices
 /// of varying lengths, as the number of rows of a data set does. Such sizes may
-/// be much larger than others, and no size may exceed its stand-in. Multiples of
-/// 3 and of 64 leave the remainders that stand-ins are chosen for.
+/// be much larger than others, and no size may exceed its stand-in. These
+/// values are multiples of 3 and of 64, and so preserve the remainders for
+/// which the stand-ins are chosen.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * INT64_C(1048575), 64 * INT64_C(1677720), 64 * INT64_C(2411724),
     64 * INT64_C(2031618)};

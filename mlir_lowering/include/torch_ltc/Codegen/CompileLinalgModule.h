@@ -1,6 +1,7 @@
 //===- CompileLinalgModule.h - linalg stage to executable -------*- C++ -*-===//
 //
-// Runs the second half of the compiler.
+// Lowers a program at the linalg stage to the kernels stage, and compiles it to
+// an executable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +29,14 @@ struct LinalgCompileOptions {
   bool verify = false;
   /// Kernels are compiled by up to this many threads, the caller's among them.
   unsigned threads = 1;
-  /// `loc(...)` in the stages' texts.
+  /// Print `loc(...)` in the stages' texts.
   bool printLocations = false;
   /// Compile without library calls, fusion or scheduling, as one kernel
   /// produced by upstream passes: the reference for tests.
   bool reference = false;
   /// Called with the text of the stages "kernels", "plan", "llvm" and "asm". If
-  /// set, kernels are compiled even if they are in the cache (their LLVM IR
-  /// would be missing).
+  /// set, kernels are compiled even if they are in the cache, which doesn't
+  /// contain their LLVM IR.
   std::function<void(StringRef stage, StringRef text)> stageText;
 };
 

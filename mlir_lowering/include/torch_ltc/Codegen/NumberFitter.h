@@ -33,7 +33,7 @@ std::string unknownNumber(const FloatSamples &number);
 /// first; after that, all members are thread-safe.
 class NumberFitter {
 public:
-  /// `standIns` has the values of each symbol.
+  /// `standIns[i]`: the values of symbol `i` in the samples.
   explicit NumberFitter(llvm::ArrayRef<SizeSamples> standIns);
 
   /// Adds the size of a tensor, so that products with it are found. Needed for
@@ -45,14 +45,15 @@ public:
   /// Adds the number of blocks of `block` elements in `size`.
   void addBlocks(const SizeSamples &size, int64_t block);
 
-  /// Code for a number that differs between the samples, or nothing.
+  /// Returns the code of a number that differs between the samples, or nullopt
+  /// if no expression has its values.
   std::optional<NumberCode> fit(const SizeSamples &number);
-  /// Code for a float of `bits` (32 or 64) bits that differs: an integer
-  /// expression or a quotient.
+  /// Returns the code of a float of `bits` (32 or 64) bits that differs between
+  /// the samples: an integer expression or a quotient.
   std::optional<NumberCode> fitFloat(const FloatSamples &number,
                                      unsigned bits) const;
-  /// Like `fit`, but falls back to an approximation: for numbers that only
-  /// affect speed.
+  /// Like `fit`, but falls back to an approximation. To be used for numbers
+  /// that affect only speed.
   std::optional<NumberCode> fitEstimate(const SizeSamples &number);
 
 private:

@@ -12,10 +12,10 @@
 //   exp(x - max)            loops [f0] [f1] [f2]
 //
 // An op fits into a domain if it reads each value of the domain exactly at the
-// point of the domain where it was computed. The factors that every op has in
-// parallel loops are shared: at different points of the shared factors the ops
-// are independent of each other, so that a kernel can loop over these factors
-// and run all its ops inside these loops.
+// point of the domain where that value was computed. The factors that every op
+// has in parallel loops are shared: at different points of the shared factors
+// the ops are independent of each other, so that a kernel can loop over these
+// factors and run all its ops inside these loops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ namespace mlir::torch_ltc {
 /// Factors whose combined (row-major) index is a loop's index.
 using FactorRun = SmallVector<unsigned, 2>;
 
-/// An affine function of the factors' indices: the number of an element in a
-/// contiguous tensor, or a loop's index.
+/// An affine function of the factors' indices: the linear index of an element
+/// in a contiguous tensor, or a loop's index.
 struct LinearForm {
   int64_t offset = 0;
   SmallVector<int64_t> strides; ///< one for each factor; 0: independent of it
@@ -57,8 +57,8 @@ public:
   static bool isFusible(linalg::GenericOp op);
 
   /// Adds an op. Returns false if the op doesn't fit; the domain's state is
-  /// then unspecified, so copy it before. Operands that no member defines may
-  /// be read in any order.
+  /// then unspecified, so copy the domain first. Operands that no member
+  /// defines may be read in any order.
   bool add(linalg::GenericOp op);
 
   /// Adds a reshape of a member's value. Returns false if it doesn't fit.
@@ -75,14 +75,14 @@ public:
   /// Factors that are in parallel loops of all members, in order.
   SmallVector<unsigned> getSharedFactors() const;
 
-  /// Product of sizes.
+  /// Product of the factors' sizes.
   int64_t getVolume(ArrayRef<unsigned> factors) const;
 
   /// Number of iterations of the largest member.
   int64_t getLargestVolume() const;
 
-  /// The number of the element of an operand of shape `shape` that `member`
-  /// accesses with `map`.
+  /// The linear index of the element that `member` accesses with `map` in an
+  /// operand of shape `shape`.
   LinearForm getAccess(const DomainMember &member, AffineMap map,
                        ArrayRef<int64_t> shape) const;
 

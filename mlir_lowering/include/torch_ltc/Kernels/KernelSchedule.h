@@ -70,7 +70,7 @@ public:
   /// into small buffers.
   std::optional<unsigned> getTileAxis() const { return tileAxis; }
   static constexpr int64_t kTileSize = 32;
-  /// Whether a member's operand is transposed in this way.
+  /// Whether tiles of an operand with this access are transposed.
   bool isTransposed(const LinearForm &access) const;
 
   /// Looks through reshapes; returns an argument, a member's result, or a
@@ -125,7 +125,8 @@ private:
   bool adopt(ltc::ScheduleAttr attribute);
 };
 
-/// Approximate number of vector instructions of an op for a vector of elements.
+/// Approximate number of vector instructions that compute one vector of an op's
+/// elements.
 int64_t getBodyCost(linalg::GenericOp op);
 
 /// The work for which waking a thread pays off, about four microseconds, in

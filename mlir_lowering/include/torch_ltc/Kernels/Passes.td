@@ -9,10 +9,10 @@ def SelectLibraryCalls
     : Pass<"ltc-mlir-select-library-calls", "::mlir::ModuleOp"> {
   let summary = "converts matrix products to ltc.matmul";
   let description = [{
-    `linalg.matmul` and `linalg.batch_matmul` become library calls. Operands
-    that are transposes of the last two dimensions become flags, operands
-    broadcast along the batch become rank-2 operands, and the zero fill of the
-    accumulator is removed.
+    `linalg.matmul` and `linalg.batch_matmul` become library calls. Transposes
+    of the operands' last two dimensions become flags, operands broadcast along
+    the batch become rank-2 operands, and the zero fill of the accumulator is
+    removed.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }
@@ -41,9 +41,10 @@ def JoinInsertions : Pass<"ltc-mlir-join-insertions", "::mlir::ModuleOp"> {
   let summary = "converts long chains of insertions to joins";
   let description = [{
     A concatenation of many parts, or a chain of many writes to one tensor,
-    becomes an `ltc.join` of the ranges that remain of them, if the parts are
-    contiguous or single indices; other concatenations become a tree of short
-    ones. LLVM would take superlinear time to compile one kernel for the chain.
+    becomes an `ltc.join` of the ranges that no later write overwrites, if the
+    parts are contiguous or single indices; other concatenations become a tree
+    of short concatenations. LLVM would take superlinear time to compile one
+    kernel for the chain.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -102,7 +103,7 @@ def OverlapCollectives
     : Pass<"ltc-mlir-overlap-collectives", "::mlir::ModuleOp"> {
   let summary = "splits collectives into a begin and a finish";
   let description = [{
-    A blocking collective, or a start and the wait for it, become
+    A blocking collective, or a start and the wait for it, is replaced by
     `torch_ltc::collective_begin` and `torch_ltc::collective_finish`, which
     exchange the program's own memory. The outliner orders the commands so that
     as many as possible run between the two.
@@ -149,7 +150,8 @@ def GroupProgram : Pass<"ltc-mlir-group-program", "::mlir::ModuleOp"> {
   let summary = "makes the whole program one group";
   let description = [{
     Gives every computing op the same `torch_ltc.group`. Tests compare the
-    results of the real grouping with those of this one.
+    results of such a program with those of the kernels that
+    `ltc-mlir-group-ops` forms.
   }];
 }
 
@@ -157,7 +159,8 @@ def DeduplicateKernels
     : Pass<"ltc-mlir-deduplicate-kernels", "::mlir::ModuleOp"> {
   let summary = "merges kernels of equal structure";
   let description = [{
-    Names each kernel after the hash of its text and keeps one of each.
+    Names each kernel after the hash of its text, and keeps one kernel of each
+    name.
   }];
 }
 

@@ -24,7 +24,7 @@ FailureOr<func::FuncOp> findProgram(ModuleOp module);
 /// How the outliner treats an op of the program's body.
 enum class OpRole {
   Compute, ///< becomes (part of) a kernel
-  View,    ///< same bytes with another shape or offset: stays
+  View,    ///< same bytes, different shape or offset: stays
   Call,    ///< a command (ltc dialect): stays
   Clone,   ///< cheap: cloned into each kernel that uses it
   Constant ///< non-splat tensor constant: stays, becomes data
@@ -40,7 +40,7 @@ bool isReshape(Operation *op);
 /// Whether the result of a static slice is one contiguous range of its source.
 bool isContiguousSlice(tensor::ExtractSliceOp slice);
 
-/// Elements before the first element of a contiguous slice.
+/// Number of elements in front of a contiguous slice in its source.
 int64_t getSliceOffset(tensor::ExtractSliceOp slice);
 
 /// The value whose memory contains `value`, and the byte offset of `value` in

@@ -1,7 +1,7 @@
 //===- UnifyModules.h - One module for all sizes ----------------*- C++ -*-===//
 //
 // A general program is lowered at several vectors of stand-ins for the sizes
-// that vary. These functions unify the results to one module, in which sizes
+// that vary. These functions unify the results into one module, in which sizes
 // that differ are `?` and numbers that differ are computed from sizes of
 // parameters.
 //
@@ -23,8 +23,8 @@ struct SymbolicSize {
   SizeSamples standIns;
 };
 
-/// The name of a symbol, on the parameter that is its value because no size of
-/// a parameter determines it.
+/// Attribute of a parameter that is the value of a symbol because no size
+/// determines it: the symbol's name.
 inline constexpr llvm::StringLiteral kSymbolAttr = "torch_ltc.symbol";
 
 /// Unifies the modules at the torch stage. `checked`: sizes of the traced

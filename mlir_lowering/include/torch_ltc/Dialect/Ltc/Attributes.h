@@ -1,7 +1,7 @@
 //===- Attributes.h - Attributes of programs and kernels --------*- C++ -*-===//
 //
-// All attributes that the project adds to ops of other dialects. The attributes
-// of the program's function appear in the text of each stage.
+// The discardable attributes that the project adds to ops. Those of the
+// program's function appear in the text of each stage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace mlir::torch_ltc {
 inline constexpr llvm::StringLiteral kNameAttr = "torch_ltc.name";
 /// Unit attribute of parameters whose memory the caller donates.
 inline constexpr llvm::StringLiteral kDonatableAttr = "torch_ltc.donatable";
-/// On a result: the number of the argument that it updates, an i64.
+/// On a result: the index of the argument that it updates, an i64.
 inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
 /// Unit attribute of parameters and results whose integers are unsigned in
 /// torch: from the linalg stage on, types are signless.
@@ -33,8 +33,8 @@ inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
 /// Group of ops that the outliner turns into one kernel: an i64.
 inline constexpr llvm::StringLiteral kGroupAttr = "torch_ltc.group";
 /// Position of an op in its group, an i64: the order in which the ops were
-/// added to the fusion domain. In another order the ops may not fit. Removed by
-/// the outliner.
+/// added to the fusion domain. In a different order, the ops may not fit into
+/// it. Removed by the outliner.
 inline constexpr llvm::StringLiteral kGroupOrderAttr = "torch_ltc.group_order";
 /// On a copy of an op that another group recomputes: an i64, equal for all
 /// copies that belong to one group. Removed by GroupOps.
@@ -62,7 +62,7 @@ inline constexpr llvm::StringLiteral kWorkAttr = "torch_ltc.work";
 /// bufferized.
 inline constexpr llvm::StringLiteral kScheduleAttr = "torch_ltc.schedule";
 /// On kernels that write results over operands, and on their calls: for each
-/// result the number of the operand, or -1 (array<i64>).
+/// result, the index of the operand, or -1 (array<i64>).
 inline constexpr llvm::StringLiteral kAliasesAttr = "torch_ltc.aliases";
 
 //===----------------------------------------------------------------------===//

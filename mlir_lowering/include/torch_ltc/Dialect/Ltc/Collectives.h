@@ -1,4 +1,4 @@
-//===- Collectives.h - Calls that exchange values with ranks ----*- C++ -*-===//
+//===- Collectives.h - Calls that exchange values between ranks -*- C++ -*-===//
 //
 // Host calls of `ltc_backend/distributed/collective_ops.h`. The last input and
 // the last result of `begin` and `finish` are the exchanged value, which stays
@@ -27,7 +27,7 @@ inline constexpr llvm::StringLiteral kSynchronous = "torch_ltc.synchronous";
 
 } // namespace collective
 
-/// The op as a host call of `callee`; null for other ops.
+/// Returns `op` as a host call of `callee`, or null if it is a different op.
 inline ltc::HostCallOp asHostCall(Operation *op, StringRef callee) {
   auto call = dyn_cast_if_present<ltc::HostCallOp>(op);
   return call && call.getCallee() == callee ? call : ltc::HostCallOp();
@@ -54,8 +54,8 @@ inline ltc::HostCallOp getStartOf(Operation *op) {
   return getBeginOf(op);
 }
 
-/// The kind that `op` runs, starts or waits for: "all_reduce"; empty for other
-/// ops, and if the start is in another program.
+/// Returns the kind ("all_reduce") of the collective that `op` runs, starts or
+/// waits for; empty for other ops, and if the start is in another program.
 inline StringRef getKindOfCommand(Operation *op) {
   if (ltc::HostCallOp start = getStartOf(op))
     return getCollectiveKind(start);

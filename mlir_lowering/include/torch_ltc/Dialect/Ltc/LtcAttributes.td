@@ -38,9 +38,10 @@ def Ltc_NestAttr : Ltc_Attr<"Nest", "nest"> {
 def Ltc_ScheduleAttr : Ltc_Attr<"Schedule", "schedule"> {
   let summary = "the loops of a kernel";
   let description = [{
-    Written by `ltc-mlir-schedule-kernels` and read by all later passes. Axes
-    are numbered as in `axes`, members (the kernel's `linalg.generic` ops) by
-    their order, factors as in the kernel's fusion domain.
+    Written by `ltc-mlir-schedule-kernels` and read by all later passes. An axis
+    is identified by its index in `axes`, a member (a `linalg.generic` of the
+    kernel) by its position in the kernel, and a factor by its index in the
+    kernel's fusion domain.
 
     * `axes`: the loops, outermost first, each a range of factors with its size;
     * `outer`: the axes that the kernel's iterations run over, besides `split`,
@@ -83,11 +84,11 @@ def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
   let summary = "the place of a result";
   let description = [{
     Written by `ltc-mlir-plan-buffers` for each result of a command and of the
-    program. `number` is the number of an argument or a result of the program,
-    or the byte offset of a range of the arena. A range of the arena has `bytes`
-    bytes and is used from command `first` to command `last`; the number of
-    commands denotes the end of the program. `part` is the result's byte offset
-    in the place.
+    program. `number` is the index of an argument or a result of the program, or
+    the byte offset of a range of the arena. A range of the arena has `bytes`
+    bytes and is used from command `first` to command `last`; if `last` equals
+    the number of commands, it is used until the end of the program. `part` is
+    the result's byte offset in the place.
 
     ```mlir
     #ltc.place<parameter 3>

@@ -32,9 +32,9 @@ def Ltc_KernelCallOp : Ltc_Op<"kernel_call",
 def Ltc_JoinOp : Ltc_Op<"join", [Pure]> {
   let summary = "concatenation of tensors along the first dimension";
   let description = [{
-    The other sizes of the parts are equal. If possible, the buffer plan makes
-    the parts' producers write directly into the whole; the runtime copies the
-    other parts.
+    The parts may differ only in their first size. If possible, the buffer plan
+    makes the parts' producers write directly into the whole; the runtime copies
+    the other parts.
 
     ```mlir
     %whole = ltc.join %a, %b
@@ -55,10 +55,10 @@ def Ltc_CheckBoundsOp : Ltc_Op<"check_bounds",
   let description = [{
     Checks that each element is at least `lower` and below `upper`, and returns
     the operand, in the same memory; otherwise the run fails with an error. The
-    op can be `Pure` because it has a result: ops that read at these positions
-    use the result, and an unused check is removed. With `nonzero` the elements
-    are divisors of any integer type, which must not be zero; the bounds are
-    ignored.
+    op can be `Pure` because it has a result: ops that access a tensor at these
+    indices use the result, and an unused check is removed. With `nonzero`, the
+    elements are divisors of any integer type, which must not be zero, and the
+    bounds are ignored.
 
     ```mlir
     %rows = ltc.check_bounds %ids in [0, 1000) : tensor<8xi64>

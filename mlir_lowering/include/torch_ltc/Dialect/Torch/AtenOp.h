@@ -37,7 +37,7 @@ public:
   }
 };
 
-/// A constraint of an operand or result, in the words of an error.
+/// A type constraint on an operand or result. Errors contain `summary`.
 struct AtenValueKind {
   bool (*accepts)(Type);
   StringLiteral summary;
