@@ -120,7 +120,7 @@ FailureOr<std::string> ProgramCompiler::compileTosa(StringRef programName) {
 }
 
 /// Verifies the types that the later stages assume, because a module from the
-/// caller may have others.
+/// caller may have other types.
 static LogicalResult verifySignature(ModuleOp module) {
   auto hasKnownSizes = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);

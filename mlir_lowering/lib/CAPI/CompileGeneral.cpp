@@ -10,7 +10,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Groups the values by number instead of by sample.
+/// Returns the samples of each of the `count` numbers, given the numbers of
+/// each sample.
 static SmallVector<SizeSamples> transpose(const int64_t *const *samples,
                                           size_t count) {
   SmallVector<SizeSamples> result(count);
@@ -30,8 +31,9 @@ static SmallVector<Operation *> opsOf(ModuleOp module) {
   return ops;
 }
 
-/// The first op of `ops` whose counterpart in `others` has another name, or the
-/// last op if `others` has more; null if there is none.
+/// The first op of `ops` whose counterpart in `others` is missing or has a
+/// different name, or the last op if only `others` has more ops; null if there
+/// is no difference.
 static Operation *firstDifference(ArrayRef<Operation *> ops,
                                   ArrayRef<Operation *> others) {
   for (auto [op, other] : llvm::zip(ops, others))
@@ -42,10 +44,10 @@ static Operation *firstDifference(ArrayRef<Operation *> ops,
   return ops[std::min(others.size(), ops.size() - 1)];
 }
 
-/// Replaces floats that differ between the samples (the reciprocal of a count)
-/// by scalar parameters, whose values a binding computes. As constants they
-/// would be rounded to the dtype of the tensors, and at large stand-ins 1/n,
-/// 1/(n-1) and n/(n-1) wouldn't be distinguishable any more.
+/// Replaces floats that differ between the samples (for example, the reciprocal
+/// of a count) by scalar parameters, whose values a binding computes. Constants
+/// would be rounded to the dtype of the tensors, so that 1/n and 1/(n-1) might
+/// be equal at large stand-ins.
 static LogicalResult
 liftFloats(const std::vector<OwningOpRef<ModuleOp>> &samples,
            SmallVectorImpl<FloatSamples> &lifted) {

@@ -17,8 +17,8 @@ LtcCompilerContext::LtcCompilerContext()
                   torch::TorchDialect>();
   registerCodegenDialects(registry);
   context.appendDialectRegistry(registry);
-  // Loaded now, because a pass that loads dialects while another thread
-  // compiles would modify the context concurrently.
+  // Load all dialects now: a pass that loads one while another thread compiles
+  // would modify the context concurrently.
   context.loadAllAvailableDialects();
 }
 
@@ -32,7 +32,7 @@ std::shared_ptr<LtcCompilerContext> LtcCompilerStorage::get() {
 void LtcCompilerStorage::releaseMemory() {
   std::shared_ptr<LtcCompilerContext> old;
   std::lock_guard<std::mutex> lock(mutex);
-  std::swap(old, current); // the end of the scope unlocks first
+  std::swap(old, current); // `old` is destroyed after the unlock
 }
 
 LtcStatus ltcCompilerCreate(LtcCompiler *compiler) {
@@ -64,7 +64,7 @@ DiagnosticCollector::DiagnosticCollector(MLIRContext *context)
         if (!errors.empty())
           errors += '\n';
         errors += diagnostic.str();
-        // Messages that already contain the user's line don't repeat it.
+        // Don't repeat the user's line in a message that already contains it.
         std::string line = describeUserLocation(diagnostic.getLocation());
         if (!line.empty() && !StringRef(errors).contains(line))
           errors += " (" + line + ")";

@@ -66,7 +66,7 @@ Type torch_ltc::torchDType(MLIRContext *context, LtcDType dtype) {
   return nullptr;
 }
 
-/// Null, with the program's error set, if sizes or dtype are invalid.
+/// Returns null, and sets the program's error, if sizes or dtype are invalid.
 static torch::ValueTensorType tensorType(LtcProgram program,
                                          LtcTensorType type) {
   MLIRContext *context = program->context();
@@ -207,7 +207,7 @@ LtcValue ltcProgramConstantTensor(LtcProgram program, LtcTensorType type,
     return kNoValue;
   }
   DenseElementsAttr elements;
-  // An i1 literal is packed; the interface has one byte for each element.
+  // An i1 literal is packed, but callers pass one byte for each element.
   if (dtype.isInteger(1)) {
     SmallVector<bool> bits(static_cast<const char *>(data),
                            static_cast<const char *>(data) + count);
@@ -298,8 +298,8 @@ static bool hasListResult(StringRef name) {
   return names.contains(name);
 }
 
-/// Creates the op. The only result of an op that returns a list
-/// (aten.split.Tensor) is the list, which the caller must unpack.
+/// Creates the op. If the op returns a list (for example, aten.split.Tensor),
+/// its only result is the list, which the caller must unpack.
 static Operation *createOp(OpBuilder &builder, Location loc, StringRef name,
                            ValueRange operands, ArrayRef<Type> resultTypes) {
   MLIRContext *context = builder.getContext();

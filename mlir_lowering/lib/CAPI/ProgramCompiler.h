@@ -23,7 +23,8 @@ public:
 
   LogicalResult lowerToContract();
   LogicalResult lowerToLinalg();
-  /// Lowers a module at the torch-raw stage, without compiling kernels.
+  /// Lowers a module at the torch-raw stage to the kernels stage, without
+  /// compiling kernels.
   LogicalResult lowerToKernels(StringRef programName);
   FailureOr<std::string> compile(StringRef programName);
   /// Compiles a module at the tosa stage.

@@ -57,21 +57,21 @@ struct LtcProgramStorage {
   std::vector<mlir::Value> values;
   /// Constants by type and value: equal ones share one SSA value.
   llvm::DenseMap<std::pair<mlir::Type, mlir::Attribute>, LtcValue> constants;
-  /// First error in a call that can't return a status; the next call that can
-  /// returns it.
+  /// First error in a call that can't return a status; the next call that
+  /// returns a status returns this error.
   std::string error;
   bool finished = false;
 
   LtcValue define(mlir::Value value);
-  /// Null, with `error` set, for a value of another program.
+  /// Returns null, and sets `error`, if this program has no such value.
   mlir::Value get(LtcValue value);
   void setError(const llvm::Twine &message);
 };
 
 namespace mlir::torch_ltc {
 
-/// Element type of the torch dialect: si64, ui8, i1, f32, ...; null if the
-/// number isn't a LtcDType.
+/// Element type of the torch dialect: si64, ui8, i1, f32, ...; null if `dtype`
+/// isn't one of the enumerators.
 Type torchDType(MLIRContext *context, LtcDType dtype);
 
 LtcStatus makeStatus(const llvm::Twine &message);

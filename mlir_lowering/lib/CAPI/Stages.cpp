@@ -66,8 +66,8 @@ static LogicalResult writeModule(ModuleOp module,
                                  std::string &result) {
   StringRef stage = options.stage;
   PassManager passes(module.getContext(), module.getOperationName());
-  // Tests verify our own dialects. TOSA and StableHLO are verified here too,
-  // because other compilers read them.
+  // Verify modules in TOSA and StableHLO, because other compilers read them;
+  // for our own dialects, tests suffice.
   passes.enableVerifier(stage == "tosa" || stage == "stablehlo");
   buildStagePipeline(stage, options, passes);
   if (failed(passes.run(module)))
@@ -77,7 +77,8 @@ static LogicalResult writeModule(ModuleOp module,
   return writeStage(module, options, result);
 }
 
-/// Compiles the program and keeps the text of this stage.
+/// Compiles the program, up to stage kernels if that suffices, and returns the
+/// text of the stage in `options`.
 static LogicalResult writeText(LtcProgram program, ModuleOp module,
                                const LtcStageOptions &options,
                                std::string &result) {

@@ -28,8 +28,8 @@ static SmallVector<SymbolicSize> symbolsOf(const LtcSymbolicProgram &program) {
   return symbols;
 }
 
-/// Sets the symbols' ranges. To be called after the comparison of the module
-/// with its samples, because stand-ins may be outside the ranges.
+/// Sets the symbols' ranges. Must be called after `verifyAtOtherSizes`, whose
+/// sizes may be outside the ranges.
 static void setRanges(ModuleOp module, const LtcSymbolicProgram &program) {
   module.walk([&](torch::SymbolicIntOp op) {
     for (size_t i = 0; i < program.sizes->num_symbols; ++i)

@@ -24,10 +24,11 @@ MemRefType memrefOf(Type type) {
   return MemRefType::get({}, type); // a scalar parameter
 }
 
-/// Writes the results to the arguments that follow the operands, first as
-/// tensors: MLIR 22 replaces empty tensors by their destination, and checks
-/// only for destinations that are tensors whether another result that was built
-/// in the same empty tensor is still read.
+/// Writes the results to the memory of the arguments that follow the operands:
+/// first to tensors in this memory, then to the memory itself. MLIR 22 replaces
+/// an empty tensor by its destination, but only if the destination is a tensor
+/// does it check whether another result that was built in the same empty tensor
+/// is still read.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();

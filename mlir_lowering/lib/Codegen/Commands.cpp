@@ -1,7 +1,8 @@
 //===- Commands.cpp - Conversion of the program's commands to protobuf ----===//
 //
-// Each kind of op has an `addCommand`, which writes the op's numbers for the
-// runtime and the parts of buffers that hold its operands and results.
+// Each kind of op has an `addCommand`, which writes the sizes and attributes
+// that the runtime needs, and the parts of buffers that hold the op's operands
+// and results.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- CompileGeneralModules.cpp - One executable for all sizes -----------===//
 //
 // The program is lowered at each sample's stand-ins for the sizes that vary, by
-// the same passes as other programs. The results may only differ in numbers.
+// the same passes as other programs. The results may differ only in numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +90,7 @@ LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
   return success();
 }
 
-/// Makes the blocks of a kernel's loops known to the fitter.
+/// Makes the numbers of blocks of a kernel's loops known to the fitter.
 void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
                NumberFitter &fitter) {
   std::array<ltc::ScheduleAttr, kNumSamples> schedules;

@@ -17,7 +17,8 @@ namespace runtime = ::torch_ltc::runtime;
 /// parameters, outputs and commands.
 class ExecutableBuilder {
 public:
-  /// `kernelOfCall` has the index in `Executable.kernels` for each kernel call.
+  /// `kernelOfCall` maps each kernel call to the kernel's index in
+  /// `Executable.kernels`.
   ExecutableBuilder(func::FuncOp program, const BufferPlan &plan,
                     const DenseMap<Operation *, unsigned> &kernelOfCall,
                     runtime::Executable &executable)

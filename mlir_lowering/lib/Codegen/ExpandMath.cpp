@@ -34,7 +34,7 @@ Value f64(ImplicitLocOpBuilder &b, double value) {
   return arith::ConstantOp::create(b, b.getF64FloatAttr(value));
 }
 
-/// `chosen` if `value` equals `number`, otherwise `other`.
+/// Returns `chosen` if `value` equals `number`, otherwise `other`.
 Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
                   Value chosen, Value other) {
   Value isEqual = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, value,
@@ -42,10 +42,11 @@ Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
   return arith::SelectOp::create(b, isEqual, chosen, other);
 }
 
-/// The f64 approximations of log(1 + x) and exp(x) - 1 in MLIR 22 lose all
-/// digits of a small x. The quotients below compensate for the rounding of 1 +
-/// x and of exp(x): W. Kahan, in N. Higham, "Accuracy and Stability of
-/// Numerical Algorithms", 1.14.1 and problem 1.5.
+/// Expands log(1 + x) in f64. MLIR 22's f64 approximations of this function and
+/// of exp(x) - 1 lose all digits of a small x. The quotients in this function
+/// and the next one compensate for the rounding of 1 + x and of exp(x): W.
+/// Kahan, in N. Higham, "Accuracy and Stability of Numerical Algorithms",
+/// 1.14.1 and problem 1.5.
 LogicalResult expandLog1p(math::Log1pOp op, PatternRewriter &rewriter) {
   if (!op.getType().isF64())
     return failure();
@@ -133,8 +134,8 @@ bool isLostInSums(math::ExpOp op) {
   });
 }
 
-/// Computes exp(x) for x < kMinNormalExponent as 2^-64 exp(x + 64 log(2)), with
-/// two masked instructions.
+/// Computes exp(x) for x < kMinNormalExponent as 2^-64 exp(x + 64 log(2)),
+/// which takes two masked instructions.
 void keepDenormalExponentials(Operation *root) {
   SmallVector<math::ExpOp> exponentials;
   root->walk([&](math::ExpOp op) {
@@ -190,8 +191,8 @@ LogicalResult widenNarrowFloats(Operation *root) {
   return applyPartialConversion(root, target, std::move(patterns));
 }
 
-/// A divisor that never traps: 1 if `divisor` is 0, or if it is -1 and the
-/// division is signed.
+/// Returns a divisor that never traps: 1 if `divisor` is 0, or if it is -1 and
+/// the division is signed; otherwise `divisor`.
 Value safeDivisor(OpBuilder &builder, Location loc, Value divisor,
                   bool isSigned) {
   Type type = divisor.getType();

@@ -17,7 +17,7 @@ namespace runtime = ::torch_ltc::runtime;
 
 namespace {
 
-/// The numbers of a general form, each code once.
+/// The numbers of a general form, without duplicate codes.
 class NumberTable {
 public:
   explicit NumberTable(runtime::GeneralForm &form) : form(form) {}
@@ -166,8 +166,8 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
       kernel.add_numbers(table.add(code));
   for (auto [i, number] : llvm::enumerate(given.checked)) {
     std::optional<unsigned> index = fit(number);
-    // A number without an expression is compared with itself: no other number
-    // is computed from it.
+    // A number without an expression becomes a symbol, which the check compares
+    // with itself: no other number is computed from it.
     if (!index)
       index = table.add({runtime::SYMBOL, int64_t(given.standIns.size() + i)});
     form.add_checks(*index);

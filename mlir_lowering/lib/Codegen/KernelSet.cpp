@@ -60,7 +60,8 @@ unsigned KernelSet::add(ltc::KernelCallOp call) {
   return entry->second;
 }
 
-/// Two kernels that differ only in their aliases have different names.
+/// Returns the kernel's key in the cache. Kernels that differ only in their
+/// aliases have different names, and so different keys.
 std::string KernelSet::keyOf(StringRef name, StringRef source) const {
   std::string text =
       (kCodegenVersion + "\n" + LLVM_VERSION_STRING + "\n" + getCpu().name +

@@ -1,7 +1,8 @@
 //===- KernelSet.h - Kernels of one program ---------------------*- C++ -*-===//
 //
-// Looks each kernel up in the cache, and compiles the missing ones with several
-// threads, because that takes nine tenths of the time to compile a program.
+// Looks each kernel up in the cache, and compiles the missing kernels with
+// several threads, because this step takes nine tenths of the time to compile a
+// program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace mlir::torch_ltc {
 
-/// Part of each kernel's key and of the executable: raise it when the code
+/// Part of each kernel's key and of the executable. Increment it when the code
 /// generated for the same kernel changes.
 inline constexpr StringLiteral kCodegenVersion = "3";
 
@@ -28,8 +29,8 @@ public:
             const KernelObjectCache &cache,
             ::torch_ltc::runtime::Executable &executable);
 
-  /// Index in `Executable.kernels` of the kernel that `call` needs; its object
-  /// exists after `compile`.
+  /// Adds the kernel that `call` needs unless it is known, and returns its
+  /// index in `Executable.kernels`. Its object exists after `compile`.
   unsigned add(ltc::KernelCallOp call);
 
   /// Compiles the kernels that aren't in the cache. Errors are emitted on

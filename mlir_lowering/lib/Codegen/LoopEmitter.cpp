@@ -152,8 +152,8 @@ void LoopEmitter::createTemporaries() {
 }
 
 /// Stores a long sum in f64 if each point of the nest adds its term to the sum
-/// in memory. Partial sums, which also limit the rounding error, would take
-/// more memory, too.
+/// in memory. Partial sums would limit the rounding error as well, but would
+/// also need more memory.
 void LoopEmitter::createWideSums() {
   constexpr int64_t fewTerms = 256;
   for (const Nest &nest : schedule.getNests())
@@ -210,12 +210,12 @@ std::pair<Value, Value> LoopEmitter::blockBounds(Value block, int64_t blockSize,
 }
 
 /// Computes the indices of the outer axes and the bounds of the blocks from the
-/// iteration's number.
+/// index of the iteration.
 void LoopEmitter::setOuterIndices(Value iteration) {
   std::optional<unsigned> split = schedule.getSplitAxis();
   std::optional<unsigned> tile = schedule.getTileAxis();
   int64_t blocks = schedule.getNumBlocks();
-  // From the innermost: size, and where to store the index.
+  // For each axis, innermost first: its size, and where to store its index.
   SmallVector<std::pair<int64_t, Value *>> parts;
   Value block = constantIndex(0), tileBlock;
   if (split && blocks > 1)

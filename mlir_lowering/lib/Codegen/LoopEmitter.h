@@ -12,9 +12,10 @@
 
 namespace mlir::torch_ltc {
 
-/// Rewrites a kernel on tensors as a function with scf loops. Its arguments are
-/// a one-dimensional contiguous memref for each argument and result of the
-/// kernel, and the range [begin, end) of iterations. Booleans are i8 in memory.
+/// Rewrites a kernel on tensors as a function with scf loops. The function's
+/// arguments are a one-dimensional contiguous memref for each argument and
+/// result of the kernel, and the range [begin, end) of iterations. Booleans are
+/// i8 in memory.
 class LoopEmitter {
 public:
   /// `aliases` as in KernelCompiler::compile.

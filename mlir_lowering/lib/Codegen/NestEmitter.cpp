@@ -118,9 +118,9 @@ void LoopEmitter::storeWide(unsigned member, Value value) {
   store(value, wide.memory, temporaryForm(wide));
 }
 
-/// Returns the number of points of the loop around the vector loop that one
-/// body handles: sums over that loop access memory once in each body instead of
-/// at each point.
+/// Returns how many points of the loop around the vector loop are handled by
+/// one body. Sums over that loop then access memory once in each body instead
+/// of at each point.
 int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
                                ArrayRef<Accumulation> accumulations) {
   if (level + 2 != nest.axes.size() || accumulations.empty())
@@ -145,8 +145,7 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
 Value LoopEmitter::roundDown(int64_t size, int64_t step) {
   if (!isGeneral)
     return constantIndex(size / step * step);
-  // This is 0, because iteration numbers aren't negative, but no pass can fold
-  // it.
+  // `zero` is 0, because iterations aren't negative, but no pass can fold it.
   Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
   Value value = arith::AddIOp::create(builder, loc, constantIndex(size), zero);
   Value rest = arith::RemUIOp::create(builder, loc, value, constantIndex(step));
@@ -231,6 +230,7 @@ void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
   });
 }
 
+/// Emits one loop, which carries the accumulators of the levels up to this one.
 /// `isPart`: the loop is nested in another loop over the same axis. A sum
 /// starts with 0 in each of its loops except the outermost one.
 void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,

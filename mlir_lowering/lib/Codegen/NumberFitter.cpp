@@ -17,7 +17,7 @@ namespace runtime = ::torch_ltc::runtime;
 
 namespace {
 
-/// The most factors of a product: batch, height, width and one more.
+/// Maximum number of factors of a product: batch, height, width and one more.
 constexpr unsigned kMaxFactors = 4;
 /// A larger constant is more likely a coincidence than an offset. The first
 /// limit is for sums with a multiple or a quotient of one size, the second for
@@ -41,7 +41,7 @@ std::optional<SizeSamples> multiply(const SizeSamples &a,
   return result;
 }
 
-/// The same number in each sample.
+/// Returns samples that are all `value`.
 template <typename T> std::array<T, kNumSamples> everywhere(T value) {
   std::array<T, kNumSamples> result;
   result.fill(value);
@@ -238,8 +238,8 @@ NumberFitter::fitSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// Fits a multiple of a sum of two products, plus a small constant, such as the
-/// bytes of the joined rows of two batches.
+/// Fits a multiple of a sum of two products, plus a small constant: for
+/// example, the bytes of two batches' joined rows.
 std::optional<NumberCode>
 NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
   for (const Monomial &a : smallMonomials()) {
@@ -320,8 +320,8 @@ bool NumberFitter::hasBlocks(const Monomial &monomial) const {
                       [&](unsigned factor) { return bases[factor].isBlocks; });
 }
 
-/// Fits a float whose value is an integer. Fails for large floats, which may
-/// also be another integer, rounded.
+/// Fits a float whose value is an integer. Fails for large floats, to which
+/// several integers are rounded.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
   double maxExact = bits == 32 ? 0x1p24 : 0x1p53;

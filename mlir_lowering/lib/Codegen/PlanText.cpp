@@ -55,7 +55,7 @@ private:
   void writeStrings(StringRef key, const Strings &strings) {
     json.attributeArray(key, [&] {
       for (const auto &string : strings)
-        json.value(llvm::json::fixUTF8(string)); // paths may have any bytes
+        json.value(llvm::json::fixUTF8(string)); // paths may contain any bytes
     });
   }
 

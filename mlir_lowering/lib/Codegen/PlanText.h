@@ -22,10 +22,10 @@ namespace mlir::torch_ltc {
 ///                 "last": 3}],
 ///    "outputs": [{"buffer": 2, "offset": 0}]}
 ///
-/// Other places have an "index" instead of an offset. A buffer that commands
-/// write is live from the first command that writes it to the last that uses
-/// it. An output is live to the end, for which "last" is the number of
-/// commands.
+/// Buffers in other places have an "index" instead of an "offset". A buffer
+/// that commands write is live from the first command that writes it to the
+/// last that uses it. An output is live to the end, for which "last" is the
+/// number of commands.
 std::string planText(func::FuncOp program, const BufferPlan &plan);
 
 } // namespace mlir::torch_ltc

@@ -136,8 +136,8 @@ Value LoopEmitter::initialValue(unsigned member, unsigned result) {
   return valueOf(member, *init);
 }
 
-/// Allows LLVM to reorder sums and products in `accumulator`, which vector and
-/// interleaved accumulators need.
+/// Allows LLVM to reorder sums and products in `accumulator`, so that it can
+/// use vector and interleaved accumulators.
 static void allowReordering(Operation *op, Value accumulator) {
   if (!llvm::is_contained(op->getOperands(), accumulator))
     return;

@@ -62,8 +62,8 @@ std::optional<Product> asProduct(Operation *op) {
 // Joined operands
 //===----------------------------------------------------------------------===//
 
-/// The value of which `value` is a contiguous part, and the number of elements
-/// before it.
+/// Returns the value of which `value` is a contiguous part, and the number of
+/// elements in front of that part.
 std::pair<Value, int64_t> findWhole(Value value) {
   int64_t offset = 0;
   while (Operation *def = value.getDefiningOp()) {
@@ -312,7 +312,8 @@ void combineRows(Products &products) {
 bool isSmall(Product product) {
   if (product.columns() < TargetCostModel::combinedColumns)
     return false;
-  // In a program for all sizes, the number of rows is a stand-in.
+  // In a program for all sizes, the number of rows may be a stand-in, so only
+  // the work for one row counts.
   if (product.call->getParentOfType<ModuleOp>()->hasAttr(kGeneralAttr))
     return product.columns() * product.depth() <=
            TargetCostModel::smallProductOfRow;
@@ -331,8 +332,8 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
     if (products.size() < 2)
       continue;
     bool isChanged = false;
-    // A combined product is at the place of the last one of its group, and
-    // users of the others may precede it. Sort once, after all groups: groups
+    // A combined product is at the place of its group's last product, and users
+    // of the other products may precede it. Sort once, after all groups: groups
     // have different depths, and so don't depend on each other in a cycle.
     for (auto &[number, group] : splitByDependence(block, products)) {
       if (group.size() < 2)

@@ -23,7 +23,7 @@ bool isCheapBody(Block &body) {
   return isCheap;
 }
 
-/// Whether reading the operands costs each user about as much as reading the
+/// Whether reading the operands costs each user at most as much as reading the
 /// result.
 bool readsLittle(linalg::GenericOp op) {
   int64_t read = 0, written = 0;
@@ -41,7 +41,8 @@ bool readsLittle(linalg::GenericOp op) {
 }
 
 /// Whether all operands are accessed in the order of the loops. A permuted copy
-/// isn't duplicated, because each of its users would then read across memory.
+/// isn't duplicated, because each of its users would then read with large
+/// strides.
 bool keepsOrder(linalg::GenericOp op) {
   for (AffineMap map : op.getIndexingMapsArray()) {
     int last = -1;

@@ -177,8 +177,8 @@ bool FusionDomain::add(linalg::GenericOp op) {
   return true;
 }
 
-/// Gives the loops over values of the domain the factors of these values.
-/// Returns false if the op can't read the values in this way.
+/// Assigns the factors of the domain's values to the op's loops over these
+/// values. Returns false if the op can't read the values in this way.
 bool FusionDomain::alignLoops(linalg::GenericOp op,
                               SmallVectorImpl<FactorRun> &loops,
                               BitVector &isAligned) {
@@ -225,8 +225,8 @@ static bool overlaps(ArrayRef<FactorRun> loops, const FactorRun &run) {
   });
 }
 
-/// If another member reads the same tensor, gives the loops over the tensor the
-/// factors of that member, so that both read the tensor in the same loops.
+/// If another member reads the same tensor, assigns that member's factors to
+/// the loops over the tensor, so that both read it in the same loops.
 void FusionDomain::alignWithReads(linalg::GenericOp op,
                                   SmallVectorImpl<FactorRun> &loops,
                                   BitVector &isAligned) {
@@ -245,12 +245,14 @@ void FusionDomain::alignWithReads(linalg::GenericOp op,
   }
 }
 
-/// Gives the remaining loops unused factors of the same size, or new factors.
+/// Assigns unused factors of the same size, or new factors, to the remaining
+/// loops.
 void FusionDomain::alignBySize(linalg::GenericOp op,
                                SmallVectorImpl<FactorRun> &loops,
                                BitVector &isAligned) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  // A window's loop (as in pooling) is never shared.
+  // The reduction loop of a window (as in pooling) gets a new factor, not an
+  // unused one.
   BitVector isWindow(loops.size());
   for (AffineMap map : op.getIndexingMapsArray())
     for (AffineExpr expr : map.getResults())
@@ -293,7 +295,7 @@ void FusionDomain::recordReads(linalg::GenericOp op,
   }
 }
 
-/// Inserts a new factor directly inside of the innermost factor in `before`.
+/// Inserts a new factor directly inside the innermost factor in `before`.
 unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   unsigned factor = sizes.size();
   sizes.push_back(size);
@@ -306,8 +308,8 @@ unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   return factor;
 }
 
-/// Finds consecutive factors of `size` points that no loop in `used` has, as
-/// far inside as possible.
+/// Finds consecutive factors of `size` points that aren't in `used`, as far
+/// inside as possible.
 std::optional<FactorRun>
 FusionDomain::findUnusedRun(int64_t size, ArrayRef<FactorRun> used) const {
   for (size_t end = order.size(); end > 0; --end) {
@@ -371,7 +373,7 @@ std::optional<FusionDomain::Layout>
 FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   Layout result(parts.size());
   // From the innermost part on, take factors until the part is full, and split
-  // the last one.
+  // the last factor if it is too large.
   for (size_t part = parts.size(); part-- > 0;) {
     int64_t open = parts[part];
     while (open > 1) {

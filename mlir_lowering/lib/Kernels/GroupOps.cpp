@@ -112,9 +112,9 @@ private:
     return number ? std::optional(number.getInt()) : std::nullopt;
   }
 
-  /// Lets a recomputed op join the other ops that are recomputed for the same
-  /// group. Another unit could contain the op of which this is a copy. The user
-  /// of the copy joins later.
+  /// Lets a recomputed op join only the other ops that are recomputed for the
+  /// same group, because another unit could contain the op of which this is a
+  /// copy. The user of the copy joins later.
   bool joinCopies(linalg::GenericOp op, int64_t latest) {
     auto it = groupOfCopies.find(*recomputedFor(op));
     if (it == groupOfCopies.end())
@@ -189,8 +189,8 @@ private:
     return true;
   }
 
-  /// Whether the op reads a value of the unit other than point by point (or
-  /// through reshapes): at computed positions, or a slice of it.
+  /// Whether the op reads a value of unit `number` other than point by point or
+  /// through reshapes: for example, at computed positions, or a slice.
   bool readsWhole(linalg::GenericOp op, int64_t number,
                   const FusionDomain &domain) {
     SetVector<Value> captured;
@@ -269,7 +269,8 @@ private:
   }
 
   /// Merges the other groups that `op` reads into its group, if no other op
-  /// needs their values earlier: `a * x + b * y` starts as two groups.
+  /// needs their values earlier. For example, `a * x + b * y` starts as two
+  /// groups.
   void mergeOperandGroups(linalg::GenericOp op, int64_t number) {
     SmallVector<int64_t> others;
     for (Value operand : op->getOperands())
@@ -379,8 +380,8 @@ class GroupOps : public impl::GroupOpsBase<GroupOps> {
     if (failed(program))
       return signalPassFailure();
     Block &block = program->getBody().front();
-    // In the second run there are groups, unless RecomputeValues has dissolved
-    // them.
+    // The pass runs twice. Its second run has nothing to do unless
+    // RecomputeValues has dissolved the groups.
     if (llvm::any_of(block,
                      [](Operation &op) { return op.hasAttr(kGroupAttr); }))
       return;

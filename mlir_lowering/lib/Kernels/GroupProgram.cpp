@@ -15,8 +15,8 @@ class GroupProgram : public impl::GroupProgramBase<GroupProgram> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // Remove checks: one in the middle of the group would have to run inside of
-    // the kernel.
+    // Remove checks: a check in the middle of the group would have to run
+    // inside the kernel.
     program->walk([](ltc::CheckBoundsOp check) {
       check.replaceAllUsesWith(check.getIndices());
       check.erase();

@@ -1,9 +1,9 @@
 //===- JoinInsertions.cpp - Conversion of long insertion chains to joins --===//
 //
-// A kernel for a chain of insertions (a concatenation, writes `y[i] = v`) has a
-// loop nest for each insertion, and LLVM's compile time grows superlinearly
-// with the number of nests. For long chains, this pass determines the source of
-// each part of the result instead:
+// A kernel for a chain of insertions (for example, a concatenation, or writes
+// `y[i] = v`) has a loop nest for each insertion, and LLVM's compile time grows
+// superlinearly with the number of nests. For long chains, this pass determines
+// the source of each part of the result instead:
 //
 // * insertions of contiguous ranges: the result becomes a join of the ranges,
 //   which their producers write in place, or which are copied;
@@ -112,8 +112,8 @@ std::optional<int64_t> contiguousOffset(tensor::InsertSliceOp insert) {
   return offset;
 }
 
-/// The only dimension that the inserted box doesn't cover; nullopt if there are
-/// none or several, or if the box is strided.
+/// The only dimension that the inserted box doesn't cover completely; nullopt
+/// if there are none or several, or if the box is strided.
 std::optional<unsigned> insertedDimension(tensor::InsertSliceOp insert) {
   std::optional<unsigned> found;
   auto shape = insert.getType().getShape();
@@ -131,7 +131,7 @@ std::optional<unsigned> insertedDimension(tensor::InsertSliceOp insert) {
 
 class Joiner {
 public:
-  /// `chain`: the first insertion first.
+  /// `chain`: all insertions, from `first` to `last`.
   Joiner(ArrayRef<tensor::InsertSliceOp> chain, tensor::InsertSliceOp first,
          tensor::InsertSliceOp last)
       : chain(chain), last(last), builder(last), loc(last.getLoc()),
@@ -412,8 +412,8 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
           llvm::none_of(slice.getStaticSizes(), ShapedType::isDynamic) &&
           llvm::none_of(slice.getStaticStrides(), ShapedType::isDynamic))
         bypassInsertions(slice);
-    // Erase insertions that only these slices have read: they would interrupt a
-    // chain.
+    // Erase insertions that only these slices have read, because they would
+    // interrupt a chain.
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
         op.erase();
@@ -435,8 +435,8 @@ class JoinInsertions : public impl::JoinInsertionsBase<JoinInsertions> {
                                                   : tensor::InsertSliceOp();
   }
 
-  /// Whether the result is large and only passed to host calls (a bucket of
-  /// gradients), so that no kernel can read the parts instead.
+  /// Whether the result is large and only passed to host calls (for example, a
+  /// bucket of gradients), so that no kernel can read the parts instead.
   static bool isLargeHostOperand(tensor::InsertSliceOp end) {
     constexpr int64_t manyBytes = 32 << 10; // a copy costs as much as a command
     return getTensorBytes(end.getType()) >= manyBytes &&

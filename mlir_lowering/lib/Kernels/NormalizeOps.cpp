@@ -19,7 +19,7 @@ Value createEmpty(OpBuilder &builder, Location loc, RankedTensorType type) {
                                  type.getElementType());
 }
 
-/// `numElements` elements of the flattened `source`, from `offset` on.
+/// Returns `numElements` elements of the flattened `source`, from `offset` on.
 Value flatRange(RewriterBase &rewriter, Location loc, Value source,
                 int64_t offset, int64_t numElements) {
   auto type = cast<RankedTensorType>(source.getType());

@@ -42,8 +42,9 @@ private:
     return false;
   }
 
-  /// Collects kernel arguments behind `value`, looking through ops that are
-  /// cloned into the kernel.
+  /// Makes `value` an argument of the kernel unless a member computes it. If an
+  /// op that is cloned into the kernel computes it, adds the op's operands
+  /// instead.
   void addInput(Value value) {
     Operation *def = value.getDefiningOp();
     if (def && members.contains(def))
@@ -129,8 +130,8 @@ bool isUsedByProgramItself(Operation *op) {
   });
 }
 
-/// The value of all elements of a splat constant; zero for an undefined tensor;
-/// null for other ops.
+/// Returns the value of all elements of a splat constant, zero for an undefined
+/// tensor, and null for other ops.
 TypedAttr getSplatValue(Operation *op) {
   if (auto empty = dyn_cast<tensor::EmptyOp>(op))
     return Builder(op->getContext())
@@ -156,8 +157,8 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// Replaces splats and undefined tensors by fills if the program returns or
-  /// views them or passes them to a library: they need memory then, and a
-  /// constant would have their whole size.
+  /// views them or passes them to a library: such tensors need memory, and a
+  /// constant would occupy their whole size in the executable.
   void materializeSplats(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       TypedAttr value = getSplatValue(&op);
@@ -175,8 +176,8 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// Gives kernels a copy of each fill that needs memory: they clone the copy
-  /// instead of reading the memory.
+  /// Gives kernels a copy of each fill that needs memory, so that they clone
+  /// the copy instead of reading the memory.
   void separateFills(Block &block) {
     for (auto fill :
          llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
@@ -192,10 +193,10 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// Groups each chain of insertions into one tensor (a concatenation): single
-  /// insertions would each copy the whole tensor. The size of groups is
-  /// limited, because LLVM's compile time grows superlinearly with the number
-  /// of insertions.
+  /// Groups each chain of insertions into one tensor (for example, a
+  /// concatenation): single insertions would each copy the whole tensor. The
+  /// size of groups is limited, because LLVM's compile time grows superlinearly
+  /// with the number of insertions.
   void groupInsertions(Block &block) {
     constexpr unsigned kMaxInsertions = 16;
     DenseMap<Attribute, unsigned> sizes;

@@ -10,8 +10,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Creates the `begin` for `call` (blocking, or a start), with a result of
-/// `type`.
+/// Creates the `begin` for `call`, a blocking collective or a start, with a
+/// result of `type`.
 ltc::HostCallOp createBegin(OpBuilder &builder, ltc::HostCallOp call,
                             Type type) {
   Type dtype = call.getInputDtypes().back();
@@ -40,8 +40,8 @@ Value createFinish(OpBuilder &builder, Location loc, ltc::HostCallOp begin) {
       .getOutputs()[0];
 }
 
-/// Splits a blocking collective. Its result may have no users, but the other
-/// ranks need the call.
+/// Splits a blocking collective into `begin` and `finish`. Its result may have
+/// no users, but the other ranks need the call.
 void split(ltc::HostCallOp call) {
   auto type = cast<RankedTensorType>(call.getOutputs()[1].getType());
   if (getCollectiveKind(call) == "await" || type.getNumElements() == 0)
@@ -87,7 +87,7 @@ class OverlapCollectives
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // Waits are erased with their starts.
+    // Collect the calls first, because `pair` also erases the wait of a start.
     SmallVector<ltc::HostCallOp> calls;
     for (auto call : program->getBody().front().getOps<ltc::HostCallOp>())
       if (call.getCallee() == collective::kBlocking ||

@@ -1,7 +1,7 @@
 //===- PlanBuffers.cpp - Location of each value of the program ------------===//
 //
-// Assigns a place to every result of a command: an output's memory, a
-// parameter's, or a range of the arena. The plan contains
+// Assigns a place to every result of a command: the memory of an output or a
+// parameter, or a range of the arena. The plan contains
 //
 // * forwarding: an output that is an unchanged parameter isn't written at all;
 // * donation: an output may be written into the memory of a parameter marked
@@ -36,7 +36,7 @@ namespace {
 /// A range of the arena, without an offset until assignOffsets.
 struct LiveRange {
   int64_t bytes;
-  int begin, end; ///< command numbers, both included
+  int begin, end; ///< first and last command
   int64_t offset = -1;
 };
 
@@ -89,9 +89,9 @@ private:
     return success();
   }
 
-  /// Places parts of joins in the join's memory, so that their calls write them
-  /// there: results that are part of only one join and aren't outputs
-  /// themselves. Also places the values that collectives exchange.
+  /// Places a call's result in the memory of a join, so that the call writes it
+  /// there, if the result is a part of only that join and isn't an output
+  /// itself. Also places the values that collectives exchange.
   void placeParts() {
     for (Value value : terminator()->getOperands())
       returned.insert(rootOf(value).first);
@@ -235,7 +235,8 @@ private:
   /// When a parameter is last read, relative to the call that writes a result.
   enum class Death { Before, AtWriter, Later };
 
-  /// Returns `Later` also if the result can't use the parameter's memory.
+  /// Returns when `argument` is last read, or `Later` if `result` can't use its
+  /// memory.
   Death deathOf(BlockArgument argument, Value result) {
     if (!program.getArgAttr(argument.getArgNumber(), kDonatableAttr) ||
         donated.contains(argument) ||
@@ -435,13 +436,13 @@ private:
   DenseMap<Operation *, int> firstWrite; ///< of joins and collectives
   DenseSet<Value> returned;
   DenseSet<Value> donated;
-  /// The buffers of values that aren't views or in `partOf`.
+  /// The buffers of the values that are neither views nor in `partOf`.
   DenseMap<Value, Storage> storages;
   SmallVector<std::optional<Storage>> outputs;
   SmallVector<LiveRange> ranges;
   int64_t arenaBytes = 0;
   /// The kernel calls that write results over operands, with the operand's
-  /// number for each result, or -1.
+  /// index for each result, or -1.
   DenseMap<Operation *, SmallVector<int64_t>> aliases;
 };
 

@@ -22,8 +22,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// In a program for all sizes, values whose sizes vary are larger than this at
-/// all stand-ins, whatever their sizes in a run.
+/// Minimum size of a large value in a program for all sizes. Values whose sizes
+/// vary exceed it at the large stand-ins, whatever their sizes in a run.
 constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t kMaxRecomputedOps = 24;
@@ -252,7 +252,7 @@ private:
 
   func::FuncOp program;
   Block &block;
-  int64_t leastBytes; ///< of large values
+  int64_t leastBytes; ///< minimum size of a large value
   std::map<int64_t, SmallVector<Operation *>> groups;
 };
 

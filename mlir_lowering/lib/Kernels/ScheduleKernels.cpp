@@ -207,9 +207,9 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// Returns the axis along which transposed operands are contiguous: those that
-/// aren't contiguous along the innermost axis. Returns nullopt if there are
-/// none or if one of the axes is too short.
+/// An operand is transposed if it isn't contiguous along the innermost axis.
+/// Returns the axis along which such operands are contiguous, or nullopt if
+/// there are none or if one of the axes is too short.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;
@@ -286,8 +286,8 @@ void Scheduler::chooseIterations() {
     } else {
       blockSize = TargetCostModel::longBlock;
     }
-    // The block size is a divisor, and so is at least 1 even for an axis
-    // without elements.
+    // The size of an axis is divided by the block size, which therefore is at
+    // least 1 even for an axis without elements.
     blockSize =
         tileAxis ? kTileSize : std::max<int64_t>(1, std::min(blockSize, size));
   }
@@ -455,8 +455,8 @@ void Scheduler::buildNests() {
   }
 }
 
-/// Unrolls small reduced axes (windows) if another axis remains for the
-/// innermost loop.
+/// Unrolls small reduced axes (windows) if other axes remain for the loops and
+/// none of these is reduced.
 void Scheduler::chooseUnrolled(Nest &nest) const {
   auto isReducedByAll = [&](unsigned axis) {
     return llvm::all_of(
@@ -470,8 +470,8 @@ void Scheduler::chooseUnrolled(Nest &nest) const {
     if (isSmall)
       copies *= axes[axis].size;
   }
-  // Another reduced axis would require the sums to be stored between its
-  // points.
+  // If another reduced axis remained, the sums would have to be stored between
+  // its points.
   bool isAnyReduced = llvm::any_of(rest, [&](unsigned axis) {
     return llvm::any_of(
         nest.members, [&](unsigned member) { return isReduced(member, axis); });

@@ -179,7 +179,8 @@ class SelectLibraryCalls
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       if (isa<linalg::MatmulOp, linalg::BatchMatmulOp>(op))
         selectMatmul(cast<linalg::LinalgOp>(op));
-    // In program order, nested transposes are absorbed one after the other.
+    // Visit ops in program order, so that nested transposes are absorbed one
+    // after the other.
     for (Operation &op : llvm::make_early_inc_range(program->getBody().front()))
       absorbTranspose(&op);
   }

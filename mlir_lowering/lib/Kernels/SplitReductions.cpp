@@ -70,8 +70,8 @@ Value splitDimension(OpBuilder &builder, Value operand, AffineMap map,
                                        operand, groups);
 }
 
-/// Splits loop `loop` in two: the parts become the outermost loop, the rest
-/// stays in place.
+/// Splits loop `loop` of the map in two: the loop over the parts becomes the
+/// outermost loop, and the loop inside a part stays in place.
 AffineMap splitLoop(AffineMap map, unsigned loop) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> results;
@@ -157,7 +157,8 @@ class SplitReductions : public impl::SplitReductionsBase<SplitReductions> {
     FailureOr<func::FuncOp> program = findProgram(getOperation());
     if (failed(program))
       return signalPassFailure();
-    // A divisor of a stand-in doesn't divide all sizes.
+    // A program for all sizes is unchanged, because a divisor of a stand-in
+    // doesn't divide all sizes.
     if (getOperation()->hasAttr(kGeneralAttr))
       return;
     SmallVector<linalg::GenericOp> reductions;

@@ -31,8 +31,8 @@ UnitScheduler::UnitScheduler(func::FuncOp program)
     });
 }
 
-/// Among units that need equally many results of other processes, those with
-/// lower ranks come first.
+/// Orders units that need equally many results of other processes: units with
+/// lower values come first.
 static int getRank(Operation *op) {
   if (asHostCall(op, collective::kBegin) || asHostCall(op, collective::kStart))
     return 0;

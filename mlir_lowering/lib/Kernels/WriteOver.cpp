@@ -10,7 +10,7 @@ static bool equal(const LinearForm &a, const LinearForm &b) {
   return a.offset == b.offset && a.strides == b.strides;
 }
 
-/// Whether a tensor.extract reads the argument, at elements that aren't known
+/// Whether a tensor.extract reads the argument, at indices that aren't known
 /// before the run.
 static bool isReadAnywhere(func::FuncOp kernel, Value argument) {
   bool found = false;

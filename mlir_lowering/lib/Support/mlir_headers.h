@@ -1,7 +1,7 @@
 //===- mlir_headers.h - Precompiled: MLIR's heavy headers -------*- C++ -*-===//
 //
-// No class of the op table may be included here: a changed row would rebuild
-// everything.
+// Headers generated from the op table must not be included here: a changed row
+// would rebuild everything.
 //
 //===----------------------------------------------------------------------===//
 

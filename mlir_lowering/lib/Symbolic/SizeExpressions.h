@@ -20,10 +20,11 @@ public:
       : builder(builder), location(location) {}
 
   Value constant(int64_t value);
-  /// The number as a value of type `!torch.int`, or `!torch.float` for the code
-  /// of a float64. `symbols` has the value of each symbol.
+  /// Returns the number as a value of type `!torch.int`, or `!torch.float` for
+  /// the code of a float64. `symbols` contains the value of each symbol.
   Value build(const NumberCode &code, ArrayRef<Value> symbols);
-  /// The symbol with `factor * symbol + offset` = size `dim` of the tensor.
+  /// Solves size `dim` of the tensor = `factor` * symbol + `offset` for the
+  /// symbol.
   Value solveSize(Value tensor, int64_t dim, int64_t factor, int64_t offset);
 
 private:

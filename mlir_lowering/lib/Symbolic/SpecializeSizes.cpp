@@ -26,8 +26,8 @@ static std::optional<int64_t> valueOf(StringRef symbol, SymbolValues values) {
   return std::nullopt;
 }
 
-/// The value of a symbol. Emits an error if it has none, or one outside its
-/// range.
+/// Returns the value of a symbol. Emits an error if there is none, or if it is
+/// outside the symbol's range.
 static FailureOr<int64_t> valueOf(SymbolicIntOp symbol, SymbolValues values) {
   std::optional<int64_t> value = valueOf(symbol.getSymbolName(), values);
   if (!value)
@@ -42,7 +42,7 @@ static FailureOr<int64_t> valueOf(SymbolicIntOp symbol, SymbolValues values) {
   return *value;
 }
 
-/// Gives the type of the operand the sizes at the symbols' values.
+/// Sets the sizes in the operand's type to those at the symbols' values.
 static LogicalResult setSizes(BindSymbolicShapeOp bind, SymbolValues values) {
   MLIRContext *context = bind.getContext();
   SmallVector<AffineExpr> numbers;

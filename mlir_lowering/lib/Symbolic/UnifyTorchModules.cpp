@@ -314,8 +314,8 @@ LogicalResult TorchUnifier::setSizes(Value value, const VaryingSizes &sizes,
   return success();
 }
 
-/// Finds the value of a symbol: computes it from the first parameter of which a
-/// size determines it, or adds a parameter.
+/// Sets the value of a symbol: computes it from a parameter's size, preferably
+/// one that equals the symbol, or adds a parameter if no size determines it.
 void TorchUnifier::findValue(unsigned symbol) {
   OpBuilder builder(firstOp);
   TorchNumberBuilder numberBuilder(builder, functions[0].getLoc());
@@ -367,7 +367,7 @@ void TorchUnifier::replaceNumbers() {
   SmallVector<bool> needed(symbols.size());
   for (const VaryingNumber &number : numbers)
     forEachSymbol(number.code, [&](unsigned symbol) { needed[symbol] = true; });
-  // The parameters that symbols may become must be in the order of symbols.
+  // The parameters that `findValue` adds must be in the order of symbols.
   for (unsigned i = 0; i < symbols.size(); ++i)
     if (needed[i])
       findValue(i);

@@ -35,11 +35,12 @@ OpFoldResult AtenSqueezeDimsOp::fold() {
 OpFoldResult AtenRepeatOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-// A step is positive, so a slice of the same size is the whole tensor.
+// A slice's step is positive, so a slice as large as its operand is the whole
+// operand.
 OpFoldResult AtenSliceTensorOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-// The type doesn't suffice: negative padding on one side can cancel padding on
+// Equal types don't suffice: negative padding on one side can cancel padding on
 // the other.
 OpFoldResult AtenConstantPadNdOp::fold() {
   auto pads = getPad().getDefiningOp<PrimListConstructOp>();
