@@ -32,8 +32,8 @@ LTC_EXPORT void ltcCompilerDestroy(LtcCompiler compiler);
 LTC_EXPORT void ltcCompilerReleaseMemory(LtcCompiler compiler);
 
 /// While `cancelled` isn't 0, all compilations of the process fail before their
-/// next kernel: at process exit nobody needs programs that threads are still
-/// compiling.
+/// next kernel. Set at process exit, when nobody needs the programs that
+/// threads are still compiling.
 LTC_EXPORT void ltcSetCompilationsCancelled(int cancelled);
 
 /// The caller's adapter to the runtime's cache of kernel objects. `lookup`
@@ -110,8 +110,8 @@ LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,
                                              LtcTensorType type,
                                              const void *data, size_t bytes);
 
-/// Element type of a list. The elements don't determine it if the list is empty
-/// or if they are optional.
+/// Element type of a list, which the elements don't determine if the list is
+/// empty or if they are optional.
 typedef enum {
   LTC_LIST_INT = 0,
   LTC_LIST_FLOAT = 1,
@@ -189,8 +189,9 @@ typedef struct {
   const int64_t *symbols[LTC_GENERAL_SAMPLES];
   size_t num_symbols;
   /// Sizes and integers of the traced program. Binding the executable compares
-  /// them with those of the trace that is to run: a result that is as large as
-  /// a slice's bound at the stand-ins may be smaller at other sizes.
+  /// them with those of the trace that is to run, because some may be wrong at
+  /// other sizes: for example, a result that is as large as a slice's bound at
+  /// the stand-ins may be smaller.
   const int64_t *checked[LTC_GENERAL_SAMPLES];
   size_t num_checked;
 } LtcSizeSamples;
@@ -251,9 +252,9 @@ typedef struct {
 /// Writes the program for all sizes at stage torch-raw or torch to `module`:
 /// sizes that vary are `?`. `checks` receives the sizes of the traced program
 /// as expressions (ltcSizesCheck). Needed symbols that no size of a parameter
-/// determines become int parameters after the others, in the order of symbols:
-/// `parameters` receives 1 for each of these, and 0 for other symbols. Fails if
-/// a number isn't a known function of the sizes.
+/// determines become int parameters after the other parameters, in the order of
+/// symbols: `parameters` receives 1 for each of these, and 0 for other symbols.
+/// Fails if a number isn't a known function of the sizes.
 LTC_EXPORT LtcStatus ltcProgramsSymbolicStage(const LtcSymbolicProgram *program,
                                               const LtcStageOptions *options,
                                               LtcBytes *module,

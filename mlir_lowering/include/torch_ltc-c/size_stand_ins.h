@@ -13,10 +13,10 @@ enum { LTC_GENERAL_SAMPLES = 4 };
 
 /// Scales of stand-ins. The first two are so large that no pass makes a
 /// decision for small sizes. At the second scale, for graphs in which a size is
-/// the remainder of another one, each stand-in is more than twice the preceding
-/// one, and therefore larger than the sum of all lower ones. The other scales
-/// are for graphs in which a constant bounds the sizes (a table of 512
-/// positions).
+/// the remainder of another size, each stand-in is more than twice the
+/// preceding one, and therefore larger than the sum of all smaller stand-ins.
+/// The other scales are for graphs in which a constant bounds the sizes (for
+/// example, a table of 512 positions).
 enum {
   LTC_LARGE_STAND_INS = 0,
   LTC_SPREAD_STAND_INS = 1,
@@ -35,8 +35,8 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// samples differ, so that the samples of a rounded quotient by a power of two
 /// determine it, and also a rounded quotient of that quotient. The third sample
 /// is more than twice as large as the first: code with one step for each
-/// doubling of a size (a search, a sort) differs between the samples, and so
-/// has no general form.
+/// doubling of a size (for example, a search or a sort) differs between the
+/// samples, and so has no general form.
 ///
 /// The stand-ins of a sample are in general position: if they formed an
 /// arithmetic progression, some different sums of stand-ins would be equal in
@@ -77,11 +77,11 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   return value;
 }
 
-/// Added to the stand-ins of the first two scales if the symbol bounds slices
-/// of varying lengths, as the number of rows of a data set does. Such sizes may
-/// be much larger than others, and no size may exceed its stand-in. These
-/// values are multiples of 3 and of 64, and so preserve the remainders for
-/// which the stand-ins are chosen.
+/// Numbers that are added to the stand-ins of the first two scales if the
+/// symbol bounds slices of varying lengths, as the number of rows of a data set
+/// does. Such sizes may be much larger than others, and no size may exceed its
+/// stand-in. The added numbers are multiples of 3 and of 64, and so preserve
+/// the remainders for which the stand-ins are chosen.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
     64 * INT64_C(1048575), 64 * INT64_C(1677720), 64 * INT64_C(2411724),
     64 * INT64_C(2031618)};

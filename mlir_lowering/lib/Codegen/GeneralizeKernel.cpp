@@ -69,8 +69,9 @@ void Generalizer::numberValues(const OpSamples &ops) {
       positions[s].try_emplace(result, positions[s].size() + 1);
 }
 
-/// Adds the table's address before the range [begin, end). (insertArgument of
-/// LLVM 22's llvm.func fails if the function returns nothing.)
+/// Adds an argument for the table's address in front of the range [begin, end).
+/// (insertArgument of LLVM 22's llvm.func fails if the function returns
+/// nothing.)
 void Generalizer::addTable() {
   LLVM::LLVMFuncOp kernel = samples[0];
   unsigned position = kernel.getNumArguments() - 2;

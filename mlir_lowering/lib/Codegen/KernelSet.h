@@ -33,8 +33,7 @@ public:
   /// index in `Executable.kernels`. Its object exists after `compile`.
   unsigned add(ltc::KernelCallOp call);
 
-  /// Compiles the kernels that aren't in the cache. Errors are emitted on
-  /// failure.
+  /// Compiles the kernels that aren't in the cache. Emits errors on failure.
   LogicalResult compile();
 
   /// Compiles each kernel of this set for all sizes: `others` has the same

@@ -44,8 +44,8 @@ private:
   /// The reduction of one member of a nest.
   struct Accumulation {
     unsigned member;
-    /// Loops from this level on carry the accumulators in registers; equal to
-    /// the number of loops if every point updates memory.
+    /// Loops from this level on carry the accumulators in registers. If every
+    /// point updates memory, this is the number of loops.
     unsigned level;
     /// Memory holds the initial value before the nest starts.
     bool startsInMemory;

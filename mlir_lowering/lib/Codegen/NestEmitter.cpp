@@ -82,8 +82,8 @@ void LoopEmitter::enterKeptLoops(const Nest &nest, unsigned member) {
   loads.clear();
 }
 
-/// Initializes the memory of a reduction that has a parallel loop inside of a
-/// reduced one.
+/// Initializes the memory of a reduction that has a parallel loop inside a
+/// reduced loop.
 void LoopEmitter::emitInitialValues(const Nest &nest,
                                     const Accumulation &accumulation) {
   OpBuilder::InsertionGuard guard(builder);

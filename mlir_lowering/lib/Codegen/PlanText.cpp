@@ -155,7 +155,7 @@ private:
   const BufferPlan &plan;
   llvm::json::OStream json;
   SmallVector<Life> lives;                ///< by buffer
-  int64_t number = 0;                     ///< of the command
+  int64_t number = 0;                     ///< of the current command
   DenseMap<Operation *, int64_t> numbers; ///< of collectives
 };
 

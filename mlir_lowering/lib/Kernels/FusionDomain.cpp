@@ -251,8 +251,7 @@ void FusionDomain::alignBySize(linalg::GenericOp op,
                                SmallVectorImpl<FactorRun> &loops,
                                BitVector &isAligned) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
-  // The reduction loop of a window (as in pooling) gets a new factor, not an
-  // unused one.
+  // Reduction loops of windows (as in pooling) always get new factors here.
   BitVector isWindow(loops.size());
   for (AffineMap map : op.getIndexingMapsArray())
     for (AffineExpr expr : map.getResults())
@@ -308,8 +307,8 @@ unsigned FusionDomain::addFactor(int64_t size, ArrayRef<FactorRun> before) {
   return factor;
 }
 
-/// Finds consecutive factors of `size` points that aren't in `used`, as far
-/// inside as possible.
+/// Finds consecutive factors that aren't in `used` and whose product is `size`,
+/// as far inside as possible.
 std::optional<FactorRun>
 FusionDomain::findUnusedRun(int64_t size, ArrayRef<FactorRun> used) const {
   for (size_t end = order.size(); end > 0; --end) {

@@ -190,7 +190,7 @@ private:
   }
 
   /// Whether the op reads a value of unit `number` other than point by point or
-  /// through reshapes: for example, at computed positions, or a slice.
+  /// through reshapes: for example, at computed positions or in a slice.
   bool readsWhole(linalg::GenericOp op, int64_t number,
                   const FusionDomain &domain) {
     SetVector<Value> captured;
@@ -365,8 +365,8 @@ private:
   int64_t nextUnit = 0;
   DenseMap<Operation *, int64_t> unitOf;
   std::map<int64_t, std::unique_ptr<Group>> groups;
-  /// The units that read a unit's values, with the numbers that they had when
-  /// they were recorded. Units that were merged into later ones have too small
+  /// The units that read a unit's values, under the numbers that they had when
+  /// they were recorded. A unit that was merged into a later one has too small
   /// a number here.
   std::map<int64_t, std::set<int64_t>> unitReaders;
   DenseMap<int64_t, int64_t> mergedInto;

@@ -7,8 +7,8 @@
 //
 // * insertions of contiguous ranges: the result becomes a join of the ranges,
 //   which their producers write in place, or which are copied;
-// * insertions at single indices of an inner dimension (a stack): the
-//   transposed result becomes a join;
+// * insertions at single indices of an inner dimension (for example, a stack):
+//   the transposed result becomes a join;
 // * other concatenations: the result becomes a tree of short concatenations.
 //
 // A short chain of contiguous ranges also becomes a join if its result is large

@@ -44,8 +44,9 @@ Value flatRange(RewriterBase &rewriter, Location loc, Value source,
 /// loop to have the size of the dimension that it reads, and the loops of x[:,
 /// :3] don't. The range, a view, begins at the slice's first element and ends
 /// with its last one, so that all columns of a matrix have the same kernel. In
-/// a program for all sizes the range is the whole source: a size is found as a
-/// function of others (`NumberFitter`), but the length of a range often isn't.
+/// a program for all sizes, the range is the whole source, because
+/// `NumberFitter` finds a size as a function of other sizes, but often doesn't
+/// find the length of a range.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();

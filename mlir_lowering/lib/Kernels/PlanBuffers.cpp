@@ -10,7 +10,7 @@
 //   writes;
 // * reuse of an operand's arena range by a result, under the same condition;
 // * arena offsets: the largest buffers are placed first, each in the smallest
-//   gap that fits among the buffers that live at the same time.
+//   gap that holds it between the buffers that live at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -175,7 +175,7 @@ private:
   //===--------------------------------------------------------------------===//
 
   /// Places updates of parameters in the parameters' memory before any other
-  /// output can get it: a weight then stays in the same memory.
+  /// output can get this memory, so that a weight stays where it is.
   void placeOutputs() {
     outputs.resize(terminator()->getNumOperands());
     auto values = llvm::enumerate(terminator()->getOperands());
@@ -223,8 +223,8 @@ private:
   }
 
   void placeResult(Value root, unsigned output) {
-    // Prefer a parameter that the writing call itself reads, because its memory
-    // is still in the processor's cache, to one that was last read before.
+    // Prefer a parameter that the writing call itself reads to one that only
+    // earlier calls read, because its memory is still in the processor's cache.
     for (Death wanted : {Death::AtWriter, Death::Before})
       for (BlockArgument argument : program.getArguments())
         if (deathOf(argument, root) == wanted)
@@ -273,7 +273,7 @@ private:
     std::optional<unsigned> number = soleOperandIn(call, operandRoot);
     if (!number)
       return false;
-    // Another result may already use this memory.
+    // Another result of the call may already use this memory.
     if (auto it = aliases.find(call); it != aliases.end())
       if (llvm::is_contained(it->second, int64_t(*number)))
         return false;

@@ -116,8 +116,8 @@ private:
           groupOf(input.getDefiningOp()) &&
           isRecomputable(input.getDefiningOp()))
         candidates.insert(input);
-    // Choose all candidates if that pays off, otherwise add each one with which
-    // the choice pays off.
+    // Choose all candidates if that pays off, otherwise add each candidate with
+    // which the choice pays off.
     SetVector<Value> chosen;
     if (pays(number, candidates, inputs))
       chosen = candidates;

@@ -136,7 +136,7 @@ forEachAccess(const FusionDomain &domain,
 void Scheduler::orderAxes() {
   struct Candidate {
     int64_t elements;
-    bool isWrite; // writing across memory costs more than reading across it
+    bool isWrite; // strided writes cost more than strided reads
     LinearForm form;
   };
   SmallVector<Candidate> candidates;

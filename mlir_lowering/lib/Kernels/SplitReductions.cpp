@@ -50,7 +50,8 @@ Operation *findCombiner(linalg::GenericOp op) {
   return combiners[0];
 }
 
-/// Splits the dimension of an operand that `loop` indexes into `parts`.
+/// Splits the operand's dimension that `loop` indexes into two dimensions, the
+/// first of size `parts`.
 Value splitDimension(OpBuilder &builder, Value operand, AffineMap map,
                      unsigned loop, int64_t parts) {
   auto type = cast<RankedTensorType>(operand.getType());

@@ -48,7 +48,7 @@ private:
   InFlightDiagnostic refuse(Operation *op) {
     return op->emitError("the program has no form for all sizes: ");
   }
-  /// "torch.aten.view (model.py:12)"
+  /// Returns text such as "torch.aten.view (model.py:12)".
   static std::string nameOf(Operation *op) {
     return op->getName().getStringRef().str() +
            userLocationSuffix(op->getLoc());
@@ -427,8 +427,8 @@ FailureOr<OwningOpRef<ModuleOp>> mlir::torch_ltc::unifyTorchModules(
 
 LogicalResult mlir::torch_ltc::verifySameTorchModule(ModuleOp module,
                                                      ModuleOp other) {
-  // Without symbols no expression explains a difference, so each one is an
-  // error.
+  // Without symbols, no expression explains a difference, so each difference is
+  // an error.
   SmallVector<ModuleOp> samples(kNumSamples, other);
   samples[0] = module;
   return TorchUnifier(samples, {}, {}).compare();

@@ -58,19 +58,19 @@ struct LinalgCompileStatistics {
 /// without emitting an error.
 void setCompilationsCancelled(bool cancelled);
 
-/// Dialects, interfaces and translations that the kernels and llvm stages
-/// need.
+/// Registers the dialects, interfaces and translations that the kernels and
+/// llvm stages need.
 void registerCodegenDialects(DialectRegistry &registry);
 
 /// Lowers the module to the kernels stage: commands with a buffer plan, and
-/// kernels with schedules. Errors are emitted on failure.
+/// kernels with schedules. Emits errors on failure.
 FailureOr<BufferPlan> lowerToKernels(ModuleOp module,
                                      const LinalgCompileOptions &options);
 
 /// Compiles the module's single public function at the linalg stage
 /// (static-shape tensors; f64 and i64 scalar parameters) to a serialized
 /// `torch_ltc.runtime.Executable`. Leaves the module at the kernels stage. On
-/// failure errors are emitted at the locations of ops.
+/// failure, emits errors at the locations of ops.
 FailureOr<std::string> compileLinalgModule(ModuleOp module,
                                            const LinalgCompileOptions &options,
                                            const KernelObjectCache &cache,

@@ -48,9 +48,9 @@ public:
   FailureOr<std::string> compile(func::FuncOp kernel, ArrayRef<int64_t> aliases,
                                  StringRef symbol, KernelTexts *texts);
 
-  /// Returns one object for all sizes of a kernel. `samples` are the kernel at
-  /// the stand-ins of each sample (kGeneralAttr). `numbers` receives the codes
-  /// of the kernel's table. Emits an error on failure.
+  /// Compiles a kernel to one object for all sizes. `samples` contains the
+  /// kernel at the stand-ins of each sample (with kGeneralAttr). `numbers`
+  /// receives the codes of the kernel's table. Emits an error on failure.
   FailureOr<std::string>
   compileGeneral(ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases,
                  StringRef symbol, NumberFitter &fitter,

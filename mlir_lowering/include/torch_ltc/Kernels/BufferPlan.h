@@ -78,7 +78,8 @@ struct BufferPlan {
   /// The parts that the runtime must copy into the result of `join`.
   SmallVector<CopiedPart> getCopiedParts(ltc::JoinOp join) const;
 
-  /// Emits an error if the program has no plan or an inconsistent one.
+  /// Reads the plan in the program's attributes. Emits an error if there is
+  /// none or if it is inconsistent.
   static FailureOr<BufferPlan> read(func::FuncOp program);
 };
 

@@ -5,7 +5,7 @@
 // attribute of the kernel (`#ltc.schedule`), which later passes read:
 //
 // * the factors become axes: ordered as in memory (outermost first) and merged
-//   where every access is linear over both;
+//   where every access is linear over the merged factors;
 // * shared axes become the kernel's parallel iterations. If the innermost axis
 //   is shared, it is split into blocks, because it must also be the vector
 //   loop;
@@ -60,7 +60,7 @@ public:
 
   /// Axes that the kernel's iterations cover, without the split axis.
   ArrayRef<unsigned> getOuterAxes() const { return outerAxes; }
-  /// The axis that is split into blocks; each iteration processes one.
+  /// The axis that is split into blocks; each iteration processes one block.
   std::optional<unsigned> getSplitAxis() const { return splitAxis; }
   int64_t getBlockSize() const { return blockSize; }
   int64_t getNumBlocks() const;

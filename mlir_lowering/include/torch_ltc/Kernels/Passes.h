@@ -1,7 +1,7 @@
 //===- Passes.h - linalg on tensors -> kernels stage ------------*- C++ -*-===//
 //
 // Turns one function on static-shape tensors into a flat list of kernel and
-// library calls and the kernels' functions.
+// library calls, and one function for each kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_DECL
 #include "torch_ltc/Kernels/Passes.h.inc"
 
-/// The passes from the linalg stage to the kernels stage, in order.
+/// Adds the passes from the linalg stage to the kernels stage.
 void buildKernelsPipeline(OpPassManager &manager);
 
-/// Makes the whole program one kernel: the reference for tests.
+/// Adds passes that make the whole program one kernel: the reference for tests.
 void buildReferencePipeline(OpPassManager &manager);
 
 #define GEN_PASS_REGISTRATION

@@ -1,11 +1,11 @@
 //===- TargetCostModel.h - Costs on the processor ---------------*- C++ -*-===//
 //
 // Kernels are grouped, scheduled and split by these numbers. The numbers are
-// relative (an access compared with an instruction) or chosen with a margin
-// (half of the smallest second-level cache in use), so that one set serves
-// x86-64 with AVX2 or AVX-512 and AArch64 with NEON; a program depends on the
-// processor only by its instructions. `ltc-opt --print-target-cost-model`
-// prints the numbers.
+// relative (for example, an access compared with an instruction) or chosen with
+// a margin (for example, half of the smallest second-level cache in use), so
+// that one set serves x86-64 with AVX2 or AVX-512 and AArch64 with NEON; a
+// program depends on the processor only by its instructions.
+// `ltc-opt --print-target-cost-model` prints the numbers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -38,9 +38,9 @@ unifyTorchModules(ArrayRef<ModuleOp> samples, ArrayRef<SymbolicSize> symbols,
                   SmallVectorImpl<bool> &parameters);
 
 /// Returns a serialized `GeneralForm` whose checks are the sizes of the traced
-/// program: a result that is as large as a slice's bound at the stand-ins may
-/// be smaller at other sizes. Emits an error if a size isn't a known function
-/// of the symbols.
+/// program, which may be wrong at other sizes: for example, a result that is as
+/// large as a slice's bound at the stand-ins may be smaller. Emits an error if
+/// a size isn't a known function of the symbols.
 FailureOr<std::string> sizeChecks(ModuleOp module,
                                   ArrayRef<SymbolicSize> symbols,
                                   ArrayRef<SizeSamples> checked);

@@ -21,8 +21,8 @@ struct Speculatable : ConditionallySpeculatable::FallbackModel<Speculatable> {
   }
 };
 
-/// If there are several results, each has a separate name in the text, as with
-/// ODS.
+/// Gives each of several results a name in the text, as the code that ODS
+/// generates does.
 struct NamedResults : OpAsmOpInterface::ExternalModel<NamedResults, OpState> {
   void getAsmResultNames(Operation *op, OpAsmSetValueNameFn setName) const {
     for (OpResult result : op->getResults())

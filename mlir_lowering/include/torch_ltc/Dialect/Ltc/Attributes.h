@@ -36,8 +36,8 @@ inline constexpr llvm::StringLiteral kGroupAttr = "torch_ltc.group";
 /// added to the fusion domain. In a different order, the ops may not fit into
 /// it. Removed by the outliner.
 inline constexpr llvm::StringLiteral kGroupOrderAttr = "torch_ltc.group_order";
-/// On a copy of an op that another group recomputes: an i64, equal for all
-/// copies that belong to one group. Removed by GroupOps.
+/// On a copy of an op that a group recomputes: an i64, equal for all copies
+/// that one group needs. Removed by GroupOps.
 inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 
 //===----------------------------------------------------------------------===//

@@ -1,8 +1,8 @@
 //===- Collectives.h - Calls that exchange values between ranks -*- C++ -*-===//
 //
-// Host calls of `ltc_backend/distributed/collective_ops.h`. The last input and
-// the last result of `begin` and `finish` are the exchanged value, which stays
-// at one address from the start of `begin` to the end of `finish`.
+// Host calls of the ops in `ltc_backend/distributed/collective_ops.h`. The last
+// input and the last result of `begin` and `finish` are the exchanged value,
+// which stays at one address from the start of `begin` to the end of `finish`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -116,7 +116,7 @@ def Ltc_PlaceAttr : Ltc_Attr<"Place", "place"> {
     bool isParameter() const { return getKind() == PlaceKind::Parameter; }
     bool isOutput() const { return getKind() == PlaceKind::Output; }
     bool isArena() const { return getKind() == PlaceKind::Arena; }
-    /// The place without the offset of the part.
+    /// This place with part 0.
     PlaceAttr getWhole() const {
       return get(getContext(), getKind(), getNumber(), 0, getBytes(), getFirst(),
                  getLast());

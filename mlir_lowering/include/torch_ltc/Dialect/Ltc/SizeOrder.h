@@ -16,8 +16,9 @@
 
 namespace mlir::torch_ltc {
 
-/// Whether `op` belongs to a program for all sizes. Its code must be the same
-/// for all sizes: no tables, passes or factors may depend on a size.
+/// Whether `op` belongs to a program for all sizes. The code of such a program
+/// must be the same for all sizes: no tables, passes or factors may depend on a
+/// size.
 bool isForAllSizes(Operation *op);
 
 /// Records that code made for `op`, which belongs to a function, relies on
