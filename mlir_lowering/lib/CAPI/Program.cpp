@@ -30,7 +30,7 @@ LtcValue LtcProgramStorage::define(Value value) {
 Value LtcProgramStorage::get(LtcValue value) {
   if (value.id < values.size() && values[value.id])
     return values[value.id];
-  setError("value " + Twine(value.id) + " is not one of the program");
+  setError("value " + Twine(value.id) + " is not a value of the program");
   return nullptr;
 }
 

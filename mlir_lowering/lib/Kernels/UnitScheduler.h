@@ -21,7 +21,7 @@ namespace mlir::torch_ltc {
 ///   * units that need no result of another process run before the program
 ///     waits for the first such result, and units that need only the first
 ///     result run before it waits for the second: messages travel meanwhile;
-///   * a collective begins before the other units run that need equally many
+///   * a collective begins first among the units that need equally many
 ///     results. A collective that the program waits for immediately begins only
 ///     after the previous one of its kind has ended: the parameters of a layer
 ///     are gathered while the previous layer is computed, but those of later

@@ -59,7 +59,7 @@ static LogicalResult setSizes(BindSymbolicShapeOp bind, SymbolValues values) {
     auto size = dyn_cast<AffineConstantExpr>(
         simplifyAffineExpr(expression.replaceSymbols(numbers), 0, 0));
     if (!size || size.getValue() < 0)
-      return bind.emitError("a size is negative, or a divisor 0");
+      return bind.emitError("a size is negative, or a divisor is 0");
     sizes.push_back(size.getValue());
   }
   bind.getOperand().setType(

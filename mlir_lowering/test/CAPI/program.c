@@ -138,4 +138,4 @@ int main(void) {
 // CHECK: return
 // CHECK: error: 'torch.aten.add.Tensor' op operand #2 must be torch number{{.*}}(train.py:14)
 // CHECK: error: 'torch.aten.relu' op requires a single operand (train.py:14)
-// CHECK: error: value 77 is not one of the program
+// CHECK: error: value 77 is not a value of the program
