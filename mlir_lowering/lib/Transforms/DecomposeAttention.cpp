@@ -29,10 +29,10 @@ static Value multiply(FormulaBuilder &b, Value left, Value right,
   return b.view(b.bmm(asMatrices(b, left), factor), sizes);
 }
 
-// query * key^T + mask. A mask of bools instead sets the scores that it
-// excludes to -inf; so does `isCausal` for later keys. If `isAddend`, the
-// causal mask is added, as in PyTorch's decomposition, because comparing
-// positions for each score takes a tenth of a training step.
+// query * key^T + mask. A mask of bools isn't added: the scores that it
+// excludes become -inf. `isCausal` makes the scores of later keys -inf. If
+// `isAddend`, the causal mask is added, as in PyTorch's decomposition, because
+// comparing positions for each score takes a tenth of a training step.
 static Value scoresOf(FormulaBuilder &b, Value query, Value key, Value mask,
                       bool isCausal, bool isAddend = false) {
   Value scores = multiply(b, query, key, /*transposed=*/true);
@@ -58,7 +58,7 @@ struct Softmax {
 };
 } // namespace
 
-// A query that sees no key has weights of 0.
+// Softmax of each query's scores. A query that sees no key has weights of 0.
 static Softmax softmaxOf(FormulaBuilder &b, Value scores) {
   Softmax result;
   result.max = b.amax(scores, {3}, /*keepDim=*/true);
@@ -106,8 +106,9 @@ static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
 }
 
 namespace {
-/// The forward part of attention with an unscaled query. The op and its
-/// gradient build the same ops, so that CSE merges them within a program.
+/// The scaled query, and the softmax of its scores, of an op whose operand
+/// `query` isn't scaled. The op and its gradient build the same ops, so that
+/// CSE merges them within a program.
 struct ScaledAttention {
   Value query;
   Softmax softmax;

@@ -97,8 +97,8 @@ struct BatchNormResults {
 };
 } // namespace
 
-// In evaluation, CPU kernels return saved statistics of size 0, and unchanged
-// running statistics.
+// Computes all results. In evaluation, the saved statistics have size 0, as in
+// CPU kernels, and the running statistics are unchanged.
 static BatchNormResults batchNorm(FormulaBuilder &b,
                                   const BatchNormOperands &operands) {
   BatchNormResults results;
@@ -128,8 +128,7 @@ static BatchNormResults batchNorm(FormulaBuilder &b,
   return results;
 }
 
-// Decomposes ops that don't return running statistics; another op writes these
-// in place.
+// Decomposes ops with three results, which don't include running statistics.
 template <typename OpTy>
 static LogicalResult decomposeThreeResults(OpTy op, FormulaBuilder &b,
                                            Value runningMean, Value runningVar,

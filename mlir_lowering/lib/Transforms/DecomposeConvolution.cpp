@@ -1,11 +1,11 @@
 //===- DecomposeConvolution.cpp - Gradients of transposed convolutions ----===//
 //
-// A transposed convolution depends on its input as a convolution's gradient
-// depends on the output's gradient, so its own gradients are those of the plain
-// convolution with input and output exchanged. Formula:
-// torch/csrc/autograd/FunctionsManual.cpp, convolution_backward's double
-// backward. torch-mlir (20261001) and IREE (3.13) support these gradients only
-// in decomposed form.
+// A transposed convolution computes the gradient of a plain convolution's input
+// from the gradient of its output. The gradients of a transposed convolution
+// are therefore those of the plain convolution with input and output exchanged.
+// Formula: torch/csrc/autograd/FunctionsManual.cpp, convolution_backward's
+// double backward. torch-mlir (20261001) and IREE (3.13) support these
+// gradients only in decomposed form.
 //
 //===----------------------------------------------------------------------===//
 

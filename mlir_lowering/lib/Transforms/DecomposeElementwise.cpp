@@ -47,7 +47,8 @@ static LogicalResult decomposeGlu(AtenGluOp op, FormulaBuilder &b) {
   return b.replaceWith({b.mul(x.first, b.sigmoid(x.second))});
 }
 
-// s = sigmoid(second): s * grad, (1 - s) * s * grad * first
+// With s = sigmoid(second), the gradient of the first half is s * grad, and
+// that of the second half (1 - s) * s * grad * first.
 static LogicalResult decomposeGluBackward(AtenGluBackwardOp op,
                                           FormulaBuilder &b) {
   Halves x = split(b, op.getSelf(), op.getDim());
@@ -60,7 +61,8 @@ static LogicalResult decomposeGluBackward(AtenGluBackwardOp op,
       {b.concatenate({gradFirst, gradSecond}, x.dim, b.resultSizes())});
 }
 
-// x > 0: grad, 0; otherwise weight * grad, x * grad
+// The gradients of x and of the weight: grad and 0 if x > 0, otherwise
+// weight * grad and x * grad.
 static LogicalResult decomposePreluBackward(Aten_PreluKernelBackwardOp op,
                                             FormulaBuilder &b) {
   Value grad = b.compute(op.getGradOutput()), x = b.compute(op.getSelf());
@@ -86,8 +88,8 @@ static LogicalResult decomposeCopy(AtenCopyOp op, FormulaBuilder &b) {
 }
 
 // The step of one parameter in torch.optim.Adam(W) without amsgrad, with the
-// order of operations of _multi_tensor_adam (torch/optim/adam.py). The op's
-// arguments have the numbers that depend on the step count.
+// order of operations of _multi_tensor_adam (torch/optim/adam.py). The numbers
+// that depend on the step count are arguments of the op.
 static LogicalResult decomposeAdamUpdate(TorchLtcAdamUpdateOp op,
                                          FormulaBuilder &b) {
   Value self = op.getSelf(), grad = op.getGrad();

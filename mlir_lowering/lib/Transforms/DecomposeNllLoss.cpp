@@ -1,11 +1,12 @@
 //===- DecomposeNllLoss.cpp - Negative log likelihood ---------------------===//
 //
 // Formulas: aten/src/ATen/native/LossNLL.cpp and LossNLL2d.cpp. The input is
-// [C], [N, C] or [N, C, H, W]: each row belongs to one target.
+// [C], [N, C] or [N, C, H, W]; a row, the C scores at one position, has one
+// target.
 //
 // torch raises an error for a target that is neither a class nor the ignored
-// index. `gather`, with which the forward op reads the targets' elements, also
-// checks for this.
+// index. The forward op reads the targets' elements by `gather`, which makes
+// the same check.
 //
 //===----------------------------------------------------------------------===//
 

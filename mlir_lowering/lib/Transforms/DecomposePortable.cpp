@@ -102,7 +102,7 @@ struct Window {
 };
 } // namespace
 
-/// The divisor `count` of each output as int64.
+/// The divisors of all outputs (`Window::count`), as a tensor of int64.
 static Value counts(FormulaBuilder &b, const Window &w, bool withPadding) {
   Value start =
       b.sub(b.mul(b.arange(w.outputs), Number(w.stride)), Number(w.padding));
@@ -162,7 +162,8 @@ static LogicalResult decomposeAvgPool2dBackward(AtenAvgPool2dBackwardOp op,
   return b.replaceWith({spread(b, spread(b, grad, rows), columns)});
 }
 
-/// A matrix [size, k] of bools: whether row i is the k-th of the indices.
+/// A matrix [size, n] of bools for n indices: element (i, j) is whether index j
+/// is i.
 static Value lookups(FormulaBuilder &b, Value indices, int64_t size) {
   Value flat = b.view(indices, {b.numElements(indices)});
   return b.eq(b.unsqueeze(b.cast(b.arange(size), b.dtype(flat)), 1),

@@ -75,7 +75,7 @@ static Value concatenateGates(FormulaBuilder &b, ArrayRef<Value> gates) {
   return b.concatenate(gates, sizes.size() - 1, sizes);
 }
 
-// The derivative of an activation, computed from the gate, its result.
+// The derivative of an activation, computed from its result, the gate.
 static Value sigmoidSlope(FormulaBuilder &b, Value gate) {
   return b.mul(gate, b.sub(1, gate));
 }

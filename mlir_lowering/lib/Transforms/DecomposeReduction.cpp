@@ -142,8 +142,8 @@ static Value vectorNorm(FormulaBuilder &b, Value x, double order,
     return sum(b.abs(x));
   if (order == 0)
     return sum(b.cast(b.ne(x, 0.0), b.dtype(x)));
-  // An empty set has no largest element; torch allows the norm of an empty set
-  // only if the norm is 0.
+  // An empty set has no largest element; its norm is 0 for each order that
+  // torch accepts.
   if (std::isinf(order) && b.count(x, dims) == 0)
     return sum(x);
   if (std::isinf(order))

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// Reshapes a rank-0 tensor to [1]; it has the softmax of one element.
+// Reshapes a rank-0 tensor to [1]: torch treats it as a row of one element.
 static Value asRankOne(FormulaBuilder &b, Value x) {
   return b.rank(x) == 0 ? b.view(x, {1}) : x;
 }

@@ -182,7 +182,8 @@ public:
   Value logicalNot(Value a);
   /// The result has `yes`'s dtype.
   Value where(Value condition, Value yes, Value no);
-  /// `x` where a column minus its row is at least `diagonal`, otherwise 0.
+  /// `x` at positions whose column minus row is at least `diagonal`, and 0
+  /// elsewhere.
   Value triu(Value x, int64_t diagonal);
   /// `value` where the mask is true, otherwise `x`.
   Value maskedFill(Value x, Value mask, Number value);
@@ -253,7 +254,7 @@ private:
   Operation *op;
 };
 
-/// Rewrites ops of class `OpTy` by a function.
+/// Rewrites ops of class `OpTy` with a function.
 template <typename OpTy>
 class DecompositionPattern : public OpRewritePattern<OpTy> {
 public:

@@ -55,7 +55,8 @@ FailureOr<AdvancedIndex> AdvancedIndex::read(OpLowering &op,
     if (!indexed)
       index.sizes.push_back(size);
   }
-  // Index tensors are aligned with their positions by dimensions of size 1.
+  // Append dimensions of size 1 to the index tensors, so that they broadcast
+  // to the result's dimensions that replace the indexed ones.
   size_t behind = index.sizes.size() - front - broadcast.size();
   for (Value &tensor : index.tensors) {
     SmallVector<int64_t> aligned(shapeOf(tensor));

@@ -23,7 +23,7 @@ public:
   static FailureOr<AdvancedIndex> read(OpLowering &op,
                                        ArrayRef<int64_t> tensorSizes);
 
-  /// Sizes of the result of a read.
+  /// Sizes of x[indices].
   ArrayRef<int64_t> getSizes() const { return sizes; }
   /// The index tensors, broadcastable to `getSizes()`.
   ArrayRef<Value> getTensors() const { return tensors; }
@@ -42,7 +42,7 @@ private:
   SmallVector<int64_t> placeOfDim;
 };
 
-/// The element of `tensor` that is broadcast to `position`.
+/// Reads the element of `tensor` that is broadcast to `position`.
 Value extractBroadcast(IndexBuilder &b, Value tensor, ValueRange position);
 
 } // namespace mlir::torch_ltc

@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Lowers an op whose operands are tensors in the order of the library call, an
-/// optional mask, and whether attention is causal.
+/// Lowers an op whose operands are the tensors of the library call in its
+/// order, an optional mask, and the bool `is_causal`.
 template <typename AttentionOp>
 static LogicalResult lowerAttention(OpLowering &op) {
   unsigned numTensors = op.getNumOperands() - 2;

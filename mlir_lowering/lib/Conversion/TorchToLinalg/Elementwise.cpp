@@ -33,8 +33,7 @@ std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
 }
 
 Value ElementwiseBody::arg(unsigned position) {
-  // Constants are created in the requested dtype, so there is no cast to look
-  // through.
+  // Emit the number in the compute dtype, so that no cast hides a constant.
   if (!op.isTensor(position) && exactScalars) {
     NumberOperand number = op.number(position);
     return number.materialize(builder, loc, dtype);
@@ -80,7 +79,8 @@ Type torch_ltc::resultTypeOfOperands(OpLowering &op) {
     } else {
       type = op.number(i).dtype;
     }
-    // Python floats have the default dtype, whatever they are stored in.
+    // A Python float counts as float32, the default dtype, although it is
+    // stored as an f64.
     if (group == 2 && isa<FloatType>(type))
       type = Float32Type::get(context);
     groups[group] = groups[group] ? promoteDtypes(groups[group], type) : type;

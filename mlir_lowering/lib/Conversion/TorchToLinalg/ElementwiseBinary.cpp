@@ -14,7 +14,7 @@ using namespace mlir::torch_ltc;
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// alpha * operand.
+/// Multiplies `operand` by the number at position `alpha`.
 static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
@@ -222,7 +222,7 @@ static Value logOfSum(ElementwiseBody &s, double scale) {
   if (scale != 1)
     correction = s.mul(correction, s.constant(1 / scale));
   Value sum = s.add(s.maximum(a, b), correction);
-  // The difference of two equal infinities is undefined.
+  // The difference of two equal infinities is NaN.
   double infinity = std::numeric_limits<double>::infinity();
   Value equalInfinities =
       s.logicalAnd(s.compare(Comparison::eq, a, b),
@@ -324,7 +324,7 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
 }
 
 /// The greater of x and the bound. If both are zeros of any sign, torch returns
-/// a bound that is a tensor, but x if the bound is a number.
+/// the bound if it is a tensor, and x if the bound is a number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));

@@ -49,7 +49,7 @@ public:
   }
 
 private:
-  /// The operand with its own dtype.
+  /// The operand, not converted, and its dtype.
   std::pair<Value, Type> raw(unsigned position);
 
   Type common;

@@ -1,7 +1,7 @@
 //===- ElementwiseSpecial.cpp - Scalar builders of special functions ------===//
 //
-// These functions compute in float64 for all dtypes: shifts and series lose
-// more digits than float32 has to spare.
+// Functions that use shifts and series compute in float64 for all dtypes,
+// because float32 would lose too many digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,7 +128,8 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
         g.isReflected, d.compare(Comparison::eq, g.distance, d.constant(0)));
     Value isInfinite = d.logicalOr(
         isPole, d.compare(Comparison::eq, d.abs(x), d.constant(kInfinity)));
-    // The roots are exactly 0, as in eager, where users may divide by them.
+    // At 1 and 2, the result is exactly 0, as in eager: a program that divides
+    // by it gets an infinity.
     Value isRoot = d.logicalOr(d.compare(Comparison::eq, x, d.constant(1)),
                                d.compare(Comparison::eq, x, d.constant(2)));
     result = d.select(isRoot, d.constant(0), result);

@@ -123,7 +123,7 @@ Value torch_ltc::emitSpecialEntr(ElementwiseBody &s) {
 Value torch_ltc::emitLogit(ElementwiseBody &s) {
   Value x = s.arg(0), one = s.constant(1);
   if (s.has(1)) {
-    // The order matters if eps is greater than one half.
+    // The order of the comparisons matters if eps is greater than one half.
     Value low = s.rounded(s.arg(1)), high = s.rounded(s.sub(one, low));
     Value notAbove = s.select(s.compare(Comparison::gt, x, high), high, x);
     x = s.select(s.compare(Comparison::lt, x, low), low, notAbove);

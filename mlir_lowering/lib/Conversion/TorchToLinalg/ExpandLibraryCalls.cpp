@@ -8,7 +8,8 @@
 //
 // The products read the padded input at x * stride + k * dilation. For the
 // gradient of the input, they read the output's gradient, dilated by the stride
-// and padded, with reversed taps and exchanged channels.
+// and padded, and the weight with reversed taps, and are summed over o instead
+// of c.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +83,8 @@ private:
                [&](int64_t i) { return x(i) * steps[i] + k(i) * dilation[i]; });
   }
 
-  /// Reshapes dimension `position`, channels, to [groups, channels per group].
+  /// Reshapes the channels, dimension `position`, to [groups, channels per
+  /// group].
   Value split(Value value, int64_t position) {
     SmallVector<int64_t> sizes(typeOf(value).getShape());
     sizes[position] /= groups;
@@ -117,7 +119,8 @@ private:
 struct ExpandLibraryCallsPass
     : torch_ltc::impl::ExpandLibraryCallsPassBase<ExpandLibraryCallsPass> {
   void runOnOperation() override {
-    // Lowerings also clamp checked indices, so no access is out of bounds.
+    // Remove the checks. No access is out of bounds, because lowerings also
+    // clamp checked indices.
     getOperation()->walk([](ltc::CheckBoundsOp check) {
       check.replaceAllUsesWith(check.getIndices());
       check.erase();
@@ -278,7 +281,7 @@ Value Expansion::backwardInput() {
     low.push_back(reach - padding[i]);
     spread.push_back(sizes[2 + i] + reach);
   }
-  // The shape is [n, g, o, ...]; the sum reads it at x + k * dilation.
+  // `gradient` is [n, g, o, ...]; the sum reads it at x + k * dilation.
   Value gradient = place(split(call.getOutput(), 1), low, stride, spread);
   AffineMap gradientMap = map(
       {n(), g(), o()}, [&](int64_t i) { return x(i) + k(i) * dilation[i]; });

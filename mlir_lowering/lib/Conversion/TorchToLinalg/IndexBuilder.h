@@ -9,7 +9,7 @@
 
 namespace mlir::torch_ltc {
 
-/// Emits code on values of type index.
+/// Emits arithmetic on values of type index, and accesses of tensors by them.
 class IndexBuilder {
 public:
   IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}

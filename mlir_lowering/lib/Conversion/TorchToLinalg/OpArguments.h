@@ -13,7 +13,7 @@
 namespace mlir::torch_ltc {
 
 /// The arguments stride, padding, dilation, transposed, output_padding, groups
-/// of a convolution, which begin at position `first`. Each list has one number
+/// of a convolution, which begin at position `first`. Each list has one element
 /// for each spatial dimension.
 struct ConvolutionArguments {
   SmallVector<int64_t> stride, padding, dilation;
@@ -45,8 +45,8 @@ struct RepeatedSizes {
 int64_t clampIndex(std::optional<int64_t> index, int64_t none, int64_t size);
 
 /// Positions of the tensors that an elementwise op reads element by element.
-/// They exclude a tensor that isn't broadcastable to the result, which the
-/// scalar builder doesn't read (log_sigmoid_backward's buffer).
+/// A tensor that isn't broadcastable to the result is excluded, because the
+/// scalar builder doesn't read it (for example, log_sigmoid_backward's buffer).
 SmallVector<unsigned> elementwiseOperands(const OpLowering &op);
 
 } // namespace mlir::torch_ltc

@@ -55,7 +55,7 @@ public:
   unsigned getNumOperands() const { return original.size(); }
   bool isNone(unsigned position) const;
   bool isTensor(unsigned position) const;
-  /// An int, a float or a bool.
+  /// Whether the operand is an int, a float or a bool.
   bool isNumber(unsigned position) const;
   /// The operands with converted types.
   ArrayRef<Value> getOperands() const { return operands; }
@@ -93,7 +93,8 @@ public:
   std::optional<double> optionalFloating(unsigned position) const;
   StringRef optionalString(unsigned position, StringRef none) const;
 
-  /// The dimension `position`, counted from the front (non-negative).
+  /// The dimension that the operand names, counted from the front
+  /// (non-negative).
   int64_t dimension(unsigned position, int64_t rank) const;
   /// The dimensions of a list, counted from the front, sorted and unique. The
   /// empty list stands for all dimensions.
@@ -114,8 +115,9 @@ public:
   /// in [lower, upper); eager PyTorch raises an error otherwise.
   Value checkBounds(Value indices, int64_t lower, int64_t upper);
 
-  /// Replaces the op by `results`. A tensor of another shape with as many
-  /// elements (without the dimensions that `keepdim` keeps) is reshaped.
+  /// Replaces the op by `results`. A tensor that has the right number of
+  /// elements but a different shape (for example, one that lacks the dimensions
+  /// that `keepdim` keeps) is reshaped.
   LogicalResult replaceWith(ValueRange results);
 
   /// Records that arguments or types don't match the op's schema.

@@ -37,7 +37,7 @@ struct PoolingDim {
 };
 
 struct PoolingGeometry {
-  /// Dimensions before the spatial ones: [n, c] or [c].
+  /// Number of dimensions before the spatial ones: 2 for [n, c], 1 for [c].
   int64_t leading;
   SmallVector<PoolingDim> dims;
 

@@ -17,7 +17,7 @@ static SmallVector<int64_t> reducedDims(OpLowering &op, bool hasDim) {
 }
 
 //===----------------------------------------------------------------------===//
-// Folds of one value
+// Reductions with one accumulator
 //===----------------------------------------------------------------------===//
 
 namespace {

@@ -148,7 +148,7 @@ Value ScalarBuilder::truncRemainder(Value a, Value b) {
   Value divisor = select(truth(b), b, one);
   if (isUnsigned(dtype))
     return binary<arith::RemUIOp>(a, divisor);
-  // The remainders of a division by 1 and by -1 are both 0.
+  // Divide by 1 instead of -1, which could overflow: both remainders are 0.
   Value isMinusOne = compare(Comparison::eq, divisor, integer(-1));
   return binary<arith::RemSIOp>(a, select(isMinusOne, one, divisor));
 }

@@ -19,10 +19,11 @@ using namespace mlir::torch_ltc;
 // Scans: (self, dim, ...)
 //===----------------------------------------------------------------------===//
 
-/// Emits one step of a scan along `dim`, at position `line`: gets an element of
-/// the operand and the accumulators (stored in tensors in which the dimension
-/// has size 1, so that 16-bit floats aren't rounded at every step), and returns
-/// the new accumulators. `finish` computes elements of the results from them.
+/// Emits the step of a scan for position `line` of the scanned dimension:
+/// returns the new accumulators, computed from an element of the operand and
+/// the old accumulators. The accumulators are stored in separate tensors, in
+/// which the dimension has size 1, so that 16-bit floats aren't rounded at
+/// every step. `finish` computes an element of a result from its accumulator.
 using ScanBody = function_ref<SmallVector<Value>(
     OpBuilder &, Location, Value element, ValueRange accumulators, Value line)>;
 using ScanFinish =
@@ -208,8 +209,8 @@ static Value countBelow(ScalarBuilder &s, const SortedLines &lines,
   return low;
 }
 
-/// Like `countBelow`, but emits a loop, because the number of steps depends on
-/// the size in a general program.
+/// Like `countBelow`, but emits a loop, because in a general program the number
+/// of steps depends on the size.
 static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
                                    ValueRange line, Value x) {
   IndexBuilder b(s.builder, s.loc);

@@ -42,7 +42,7 @@ using Step = function_ref<std::pair<SmallVector<Value>, Value>(
 /// space `sizes`: `step` selects the element and gives the scalar to combine.
 static Value scatter(OpLowering &op, ArrayRef<int64_t> sizes, Value target,
                      Type dtype, Combine combine, Step step) {
-  // The loops would write a clamped position even into an empty tensor.
+  // The loops would write to a clamped position even if the target is empty.
   if (cast<RankedTensorType>(target.getType()).getNumElements() == 0)
     return target;
   return op.tensors.loop(
@@ -94,7 +94,7 @@ static Value convertElement(IndexBuilder &b, Value element, Type from,
   return ScalarBuilder(b.builder, b.loc, to).convert(element, from, to);
 }
 
-/// The element of argument 3 at the index tensor's position.
+/// Reads argument 3, the source, at `position`.
 static Value sourceElement(OpLowering &op, IndexBuilder &b,
                            ValueRange position) {
   return b.extract(op.tensor(3), position);

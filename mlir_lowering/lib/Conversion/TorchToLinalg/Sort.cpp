@@ -167,8 +167,8 @@ static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
 
 /// sort.stable(self, stable, dim, descending)
 static LogicalResult lowerStableSort(OpLowering &op) {
-  // The number of a merge sort's passes depends on the size, so a general
-  // program can't contain it.
+  // A merge sort has a number of passes that depends on the size, so a general
+  // program can't contain one.
   if (op.isNone(1) || !op.boolean(1) || isForAllSizes(op.op))
     return lowerHostCall(op);
   if (llvm::is_contained(op.sizes(0), 0))

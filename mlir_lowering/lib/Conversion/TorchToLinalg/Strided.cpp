@@ -228,7 +228,7 @@ static LogicalResult lowerMirrorPad(OpLowering &op) {
 }
 
 /// Gradients of reflection_pad and replication_pad: (grad_output, self,
-/// padding). Each source element gets the sum over its copies.
+/// padding). Each source element gets the sum of its copies' gradients.
 template <bool isReflection>
 static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
   SmallVector<int64_t> pad = op.integers(2);
@@ -270,8 +270,9 @@ public:
                                     : nearestScale(output, input, {})),
         isComputed(isForAllSizes(op.op)) {}
 
-  /// Creates the table for `source` (and the next function, that for
-  /// `firstCopy`). To be called before the kernel's body is built.
+  /// `addSources` creates the table that `source` reads, and `addFirstCopies`
+  /// the one that `firstCopy` reads. They must be called before the kernel's
+  /// body is built.
   void addSources() {
     if (!isComputed)
       table = positionTable(nearestSources(input, output, given));

@@ -80,8 +80,8 @@ public:
                ArrayRef<int64_t> strides);
   Value concatenate(ValueRange parts, int64_t dim, ArrayRef<int64_t> sizes);
 
-  /// Emits serial loops over all indices below `sizes`, in row-major order,
-  /// that carry `tensor`.
+  /// Emits nested serial loops that carry `tensor` and run over all indices
+  /// below `sizes`, in row-major order.
   Value loop(ArrayRef<int64_t> sizes, Value tensor, LoopBody body);
 
   OpBuilder &builder;

@@ -23,8 +23,8 @@ using namespace mlir::torch_ltc;
 // Types
 //===----------------------------------------------------------------------===//
 
-/// Materializes a constant if a lowering requests its value. Otherwise it stays
-/// in the torch dialect, where lowerings look it up.
+/// Converts a constant of the torch dialect to an arith.constant, for lowerings
+/// that use its converted value. Other lowerings read the torch constant.
 static Value materializeConstant(OpBuilder &builder, Type type,
                                  ValueRange inputs, Location loc) {
   if (inputs.size() != 1)

@@ -16,15 +16,16 @@ Type StablehloTarget::elementTypeOf(Type dtype) const {
   auto integer = dyn_cast<IntegerType>(dtype);
   if (!integer)
     return dtype;
-  // Scalar code has signless integers, which StableHLO interprets as signed.
+  // Reject unsigned dtypes: scalar code has signless integers, which StableHLO
+  // interprets as signed.
   if (integer.isUnsigned())
     return {};
   return IntegerType::get(dtype.getContext(), integer.getWidth());
 }
 
 Value StablehloTarget::constant(DenseElementsAttr value) {
-  // MLIR 22 and other versions read long bool literals in different forms
-  // (packed or not), but bytes in the same form.
+  // Write bools as bytes: MLIR 22 and other versions read long bool literals in
+  // different forms (packed or not), but bytes in the same form.
   if (value.getElementType().isInteger(1) && !value.isSplat()) {
     SmallVector<int8_t> bytes =
         llvm::to_vector_of<int8_t>(value.getValues<bool>());

@@ -1,7 +1,8 @@
 //===- Convolution.cpp - Convolutions and their gradients on tensors ------===//
 //
-// The output [n, o, ...] of a convolution and its gradients are convolutions of
-// two tensors, for an input [n, c, ...] and a weight [o, c / groups, ...]:
+// A convolution of an input [n, c, ...] with a weight [o, c / groups, ...] has
+// an output [n, o, ...]. The output and both gradients are convolutions of two
+// tensors:
 //
 // - the output: of the input and the weight;
 // - the input's gradient: of the output's gradient, dilated by `stride`, and

@@ -161,9 +161,9 @@ static LogicalResult lowerSelectBackward(TensorLowering &op) {
 // Concatenation, pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// cat(tensors, dim). Tensors without elements are omitted. Those of shape [0]
-/// may have another rank: torch ignores them, because [0] was once the only
-/// empty shape.
+/// cat(tensors, dim). Tensors without elements are omitted. Among them, those
+/// of shape [0] may have a different rank than the others: torch ignores them,
+/// because [0] was once the only empty shape.
 static LogicalResult lowerCat(TensorLowering &op) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :

@@ -46,8 +46,8 @@ static LogicalResult lowerIdentity(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }
 
-// With UBSan, g++ 12 doesn't accept comparisons of functions as constant
-// expressions.
+// These are specializations because, with UBSan, g++ 12 doesn't accept
+// comparisons of functions as constant expressions.
 template <ScalarEmitter emitter> constexpr bool isIdentity = false;
 template <> constexpr bool isIdentity<&emitIdentity> = true;
 template <ScalarEmitter emitter> constexpr bool isCast = false;

@@ -5,7 +5,8 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Multiplies and sums 16-bit floats in float32, and rounds once.
+/// Replaces the op by the product of `left` and `right`, which have the compute
+/// dtype: 16-bit floats are multiplied and summed in float32, and rounded once.
 static LogicalResult lowerProduct(TensorLowering &op, Value left, Value right) {
   Value product = op.target.matmul(left, right);
   return op.replaceWith(

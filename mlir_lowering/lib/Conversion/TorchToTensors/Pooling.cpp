@@ -196,9 +196,9 @@ static LogicalResult lowerMaxBackward(TensorLowering &op,
 // Averages
 //===----------------------------------------------------------------------===//
 
-/// The divisor of each window's sum: `divisor`, or the number of the window's
-/// positions, without those beyond the padding, and, unless `countPadding`,
-/// without those in it.
+/// The divisor of each window's sum: `divisor` if it is given, otherwise the
+/// number of the window's positions in the input and, if `countPadding`, in the
+/// padding.
 static SmallVector<double> windowSizes(const PoolingGeometry &geometry,
                                        bool countPadding,
                                        std::optional<int64_t> divisor) {

@@ -16,8 +16,8 @@ static SmallVector<int64_t> reducedDims(TensorLowering &op, bool hasDim) {
   return op.dimensions(1, op.rank(0));
 }
 
-/// The reduction of `dtype`: the maximum and minimum of bools are `or` and
-/// `and`.
+/// The reduction `kind` for elements of `dtype`: the maximum and minimum of
+/// bools are `or` and `and`.
 static ReductionKind kindOf(ReductionKind kind, Type dtype) {
   if (!isBool(dtype))
     return kind;

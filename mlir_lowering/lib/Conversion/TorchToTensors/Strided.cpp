@@ -1,7 +1,8 @@
 //===- Strided.cpp - Data movement by constant positions ------------------===//
 //
 // The source of each element is known at compile time, so every op is a gather
-// with constant positions; a write gathers the value that was written last.
+// with constant positions. For an op that writes, each element's source is the
+// value that is written to it last.
 //
 //===----------------------------------------------------------------------===//
 

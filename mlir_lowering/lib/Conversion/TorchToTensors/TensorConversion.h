@@ -12,8 +12,8 @@ namespace mlir::torch_ltc {
 /// The lowerings of all ops; TOSA and StableHLO share this table.
 const TensorLoweringTable &tensorLoweringTable();
 
-/// Converts functions of the torch dialect at the contract, whose ops must be
-/// in the table. Dynamic scalars become rank-0 tensors. `isLegalOp` returns
+/// Converts functions that satisfy the backend contract with the lowerings of
+/// the table. Dynamic scalars become rank-0 tensors. `isLegalOp` returns
 /// whether an op belongs to the target's dialect. Emits an error with the
 /// user's line for each op that the target can't express, and then fails.
 LogicalResult convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,

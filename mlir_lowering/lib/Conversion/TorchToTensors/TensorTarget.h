@@ -3,7 +3,8 @@
 // TOSA and StableHLO have much in common: ops on whole tensors of static shape,
 // and no loops. `TensorTarget` declares the operations that lowerings use, and
 // each dialect implements them. If a dialect lacks an operation, the target
-// calls `refuse` with a reason, and the lowering of the op fails with it.
+// calls `refuse` with a reason, and the lowering of the op fails with this
+// reason.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ namespace mlir::torch_ltc {
 enum class ReductionKind { Sum, Product, Maximum, Minimum, And, Or };
 
 /// The window of a convolution of an input [n, c, ...] with a weight
-/// [o, c / groups, ...] to a result [n, o, ...]. Each list has one number for
+/// [o, c / groups, ...] to a result [n, o, ...]. Each list has one element for
 /// each spatial dimension. A dilated input has zeros between its elements;
 /// negative padding crops.
 struct ConvolutionWindow {
@@ -117,8 +118,8 @@ private:
 using TensorTargetFactory =
     std::unique_ptr<TensorTarget> (*)(OpBuilder &builder, Location loc);
 
-/// The negation of `predicate`, expressed by comparisons that are false for
-/// NaNs, for dialects that only have these.
+/// The predicate whose negation is `predicate` (OGE for ULT, UNO for ORD), for
+/// dialects whose comparisons are false for NaNs. None for other predicates.
 std::optional<arith::CmpFPredicate>
 negatedUnordered(arith::CmpFPredicate predicate);
 

@@ -139,8 +139,8 @@ Value TosaTarget::slice(Value tensor, ArrayRef<int64_t> offsets,
   return tensor;
 }
 
-/// Inserts `interior` times `scalar` after each element along the dimension,
-/// and then removes what follows the last element.
+/// Inserts `interior` copies of `scalar` after each element along the
+/// dimension, and then removes those after the last element.
 Value TosaTarget::spreadDim(Value tensor, int64_t dim, int64_t interior,
                             TypedAttr scalar) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
