@@ -160,7 +160,7 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-#: Sets that a separate program runs, which has its own options and its own table.
+#: Sets that separate programs run, each with its own options and its own table.
 PROGRAMS = {
     "scripts": ["scripts/compare.py"],
     "moving": ["scripts/compare.py", "--set", "moving"],

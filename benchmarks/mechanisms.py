@@ -4,8 +4,8 @@
 
 All variants of a workload run in alternating rounds, each variant in its own process.
 Figures are ratios to the step with all mechanisms on: 1.10 means that a step needs 10%
-more without the mechanism. docs/notes/mechanisms.md gives the decisions based on these
-figures.
+more time or memory without the mechanism. docs/notes/mechanisms.md gives the decisions
+based on these figures.
 """
 
 from __future__ import annotations

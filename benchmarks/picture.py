@@ -1,4 +1,4 @@
-"""Draws a group of bars for each model as an SVG file."""
+"""Draws an SVG file with a group of bars for each model."""
 
 from __future__ import annotations
 

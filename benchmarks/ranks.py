@@ -117,8 +117,8 @@ def serve(
     rank: int, ranks: int, device: str, model: str, threads: int, store: str,
     network: bool, channel: Connection,
 ) -> None:  # fmt: skip
-    """Runs one process of a group. A request n >= 0 runs n steps, a negative one
-    measures the communication of a step; replies through `channel`."""
+    """Runs one process of a group, which answers requests on `channel`: n >= 0 runs n
+    steps, a negative number measures the communication of a step."""
     os.environ["OMP_NUM_THREADS"] = str(threads)
     import torch
     import torch_ltc
@@ -199,15 +199,16 @@ class Group:
         return [channel.recv() for channel in self.channels]
 
     def end(self) -> None:
-        # A process whose store is written in Python hangs at exit (torch 2.13).
+        # Terminate the processes, because a process whose store is written in Python
+        # hangs at exit (torch 2.13).
         for process in self.processes:
             process.terminate()
             process.join()
 
 
 def compare(options: argparse.Namespace, model: str) -> dict[str, dict]:
-    """Returns the results of each device: seconds of each round, the loss after equally
-    many steps, memory in bytes."""
+    """Returns the results of each device: seconds and processor seconds per step in each
+    round, the loss after a fixed number of steps, memory in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         groups = {
             device: Group(options, device, model, str(Path(folder) / device))

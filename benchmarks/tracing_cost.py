@@ -1,6 +1,7 @@
 """Prints the cost of tracing an op, from C++ and from Python, and of ending a step.
 
-Costs of ops are in nanoseconds, by kind of op; the program of the step is known.
+Costs are in nanoseconds for each kind of op, and in microseconds for a step whose program
+is in the program cache.
 
     ninja -C build tracing-cost
     python benchmarks/tracing_cost.py [build] [--device cpu] [--filter TEXT]
@@ -25,7 +26,7 @@ KINDS = [
     "add", "add, chained", "mul by a number", "relu", "mm", "addmm",
     "sum to a number", "view", "transpose", "add_", "mul_ by a number", "addcdiv_",
 ]  # fmt: skip
-# Below the default of `max_trace_ops`, at which a graph is cut.
+# Ops of one run; fewer than the default of `max_trace_ops`, at which a graph is cut.
 OPS = 2000
 RUNS = 15
 
@@ -79,8 +80,8 @@ def from_python(kind: str, device: str) -> float:
 
 
 def end_of_step(ops: int) -> tuple[float, float]:
-    """Ends a step whose program is known and has `ops` ops and 50 results. Returns the
-    microseconds of `mark_step` and those until the program is scheduled."""
+    """Ends a step whose program is in the program cache and has `ops` ops and 50 results.
+    Returns the microseconds of `mark_step` and those until the program is scheduled."""
     parts = [torch.ones(8, device="lazy") for _ in range(50)]
     calls, times = [], []
     for _ in range(RUNS):

@@ -105,7 +105,7 @@ class Training:
         self.model.eval()
         result = self.model(images.to(self.device))
         if self.device == "lazy":
-            torch_ltc.mark_step()  # no optimizer steps here
+            torch_ltc.mark_step()  # because no optimizer ends this step
         self.model.train()
         return result.cpu()
 
@@ -145,7 +145,7 @@ def train(options: Options, console: Console, train_data: Batch, test: Batch):
 
 
 def median_step_times(options: Options, data: Batch) -> dict[str, float]:
-    """Returns the median seconds per step on "lazy" and "cpu", timed in turns."""
+    """Returns the median seconds per step on "lazy" and "cpu", measured alternately."""
     torch.manual_seed(options.seed)
     steps = TIMING_ROUNDS * TIMING_STEPS
     twins = {name: Training(name, DigitsNet(), steps) for name in ("lazy", "cpu")}
@@ -204,8 +204,8 @@ def main(arguments: list[str]) -> int:
         training, reached, steps = train(options, console, train_data, test)
     torch_ltc.wait_device_ops()
     counts = torch_ltc.metrics()
-    # After the counters are read, so that the copies and the timing don't count as
-    # training.
+    # This follows the reading of the counters, so that the copies and the timing don't
+    # count as training.
     checkpoint = save_and_verify(options, training, test)
     times = median_step_times(options, train_data)
     ratio = times["cpu"] / times["lazy"]

@@ -4,7 +4,7 @@
         examples/train_distributed.py
 
 Each epoch ends with a checkpoint. If a process dies, torchrun restarts all processes, and
-they resume from the last checkpoint: the final loss is the same.
+they resume from the last checkpoint: the final loss is the same as without the failure.
 """
 
 from __future__ import annotations

@@ -25,8 +25,9 @@ from rich.table import Table
 
 RUN = Path(__file__).with_name("run.py")
 
-#: Maximum ratios to eager: of the time of a whole run and of a steady step, and of peak
-#: memory; for the set "moving", of the processor time of the first pass and of the second.
+#: Maximum ratios to eager. For the set "scripts": the time of a whole run with an empty
+#: ("whole") and with a filled disk cache ("warm"), the time of a steady step, and peak
+#: memory. For the set "moving": the processor time of the first and of the second pass.
 GOALS = {
     "scripts": {"whole": 1.0, "warm": 1.0, "step": 1.0, "peak": 1.1},
     "moving": {"first": 1.3, "second": 0.85},

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 
 
 class SelfAttention(nn.Module):
-    """Multi-head self-attention on [batch, length, width]. `fused`: by
-    scaled_dot_product_attention; otherwise by matmul, mask, softmax, dropout, matmul.
-    `causal`: no position attends to a later position."""
+    """Multi-head self-attention on [batch, length, width], computed with
+    scaled_dot_product_attention if `fused`, otherwise with matmul, mask, softmax, dropout
+    and matmul. If `causal`, no position attends to a later position."""
 
     def __init__(
         self, width: int, heads: int, dropout: float, causal: bool, fused: bool

@@ -26,8 +26,8 @@ function(add_ltc_compiler_library name)
   else()
     ltc_precompile_headers(${name} REUSE_FROM LtcSupport)
   endif()
-  # Some files of LtcCodegen use MLIR's namespace and some LLVM's; both have
-  # classes of the same names.
+  # LtcCodegen's files are compiled one by one: some use MLIR's namespace and
+  # some LLVM's, and both have classes of the same names.
   if(NOT name STREQUAL "LtcCodegen")
     ltc_compile_together(${name} 4)
   endif()

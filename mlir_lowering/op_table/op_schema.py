@@ -260,7 +260,7 @@ def parse_arguments(text):
             continue
         type_text, _, rest = piece.rpartition(" ")
         name = rest.partition("=")[0]
-        # "Tensor(a!)" and "int[2]" describe aliasing and a default length.
+        # Drop aliasing ("Tensor(a!)") and the length of a list ("int[2]").
         type_text = re.sub(r"\([a-z!]*\)", "", type_text)
         type_text = re.sub(r"\[\d+\]", "[]", type_text)
         arguments.append(Argument(name, type_text))
@@ -334,8 +334,8 @@ def load_family(path, family):
 
 
 def default_sizes(arguments, names):
-    """Returns the names of the arguments of type SymInt, or, if the family has a default
-    `names`, of those among them."""
+    """Returns the names of the arguments of type SymInt. If `names`, the family's default,
+    is given, returns only those that it contains."""
     return [
         a.name
         for a in arguments

@@ -63,8 +63,8 @@ def varying_lists(rows):
 
 
 def numbers_of_programs(row):
-    """Returns the row's possible dynamic scalars: "start" is one once its value has
-    differed, "alpha!" always."""
+    """Returns the names of the arguments that may be dynamic scalars: "start" becomes one
+    once its value has differed; "alpha!" always is one."""
     return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
 
 

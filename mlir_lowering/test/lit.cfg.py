@@ -12,7 +12,7 @@ config.environment["PATH"] = os.pathsep.join(
     [config.ltc_tools_dir, config.llvm_tools_dir, os.environ["PATH"]]
 )
 
-# glibc overwrites freed memory, so that reads of freed memory give wrong results.
+# Makes glibc overwrite freed memory, so that reads of freed memory give wrong results.
 config.environment["MALLOC_PERTURB_"] = "165"
 
 config.substitutions.append(("%python", config.python))

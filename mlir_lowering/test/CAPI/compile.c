@@ -104,7 +104,8 @@ static void compileForeignOp(LtcCompiler compiler) {
   ltcProgramDestroy(program);
 }
 
-// Compiles a program of softmaxes of different matrices with `threads` threads.
+// Compiles, with `threads` threads, a program of softmaxes of different
+// matrices.
 static LtcBytes compileMany(LtcCompiler compiler, int threads, size_t *kernels) {
   enum { kCount = 6 };
   LtcProgram program;

@@ -2,8 +2,8 @@
 
 #id = affine_map<(i) -> (i)>
 
-// Computes the sign bits of bfloat16 results of a loop. Without the workaround,
-// all of them are 0 with LLVM 22.
+// Computes the sign bits of bfloat16 results of a loop. Without the workaround
+// in lib/Codegen/BfloatSigns.cpp, all of them are 0 with LLVM 22.
 // CHECK: output 0 [4]: 1 0 1 0
 func.func @step() -> tensor<4xi1> {
   %x = arith.constant dense<[[-1.5, -2.0], [2.0, -1.0], [-4.0, -3.0], [0.5, 8.0]]> : tensor<4x2xbf16>

@@ -1,7 +1,7 @@
 // RUN: ltc-run %s --check --rtol=1e-4 --atol=1e-4
 // RUN: ltc-run %s --check --num-threads=2 --rtol=1e-4 --atol=1e-4
 
-// Reductions of rows, columns, channels and all elements, also of odd sizes.
+// Reductions of rows, columns, channels and all elements, including odd sizes.
 func.func @step(%a0: tensor<512x96xf32>, %a1: tensor<3x5x7xf32>, %a2: tensor<40x6x14x14xf32>, %a3: tensor<70000xf32>) -> (tensor<512xf32>, tensor<96xf32>, tensor<f32>, tensor<96xf32>, tensor<5x7xf32>, tensor<3x7xf32>, tensor<3x5xf32>, tensor<5xf32>, tensor<6xf32>, tensor<40x14x14xf32>, tensor<f32>, tensor<512xf32>) {
   %v3 = arith.constant 0.0 : f32
   %v2 = tensor.empty() : tensor<512xf32>

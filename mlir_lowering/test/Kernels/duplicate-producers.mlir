@@ -3,7 +3,7 @@
 #id = affine_map<(i, j) -> (i, j)>
 #col = affine_map<(i, j) -> (j)>
 
-// The pass copies the broadcast, but not exp, for each of its two users.
+// Each of the two users of the broadcast gets its own copy; exp isn't copied.
 // CHECK-LABEL: func.func @step
 // CHECK-COUNT-1: math.exp
 // CHECK-COUNT-2: arith.negf

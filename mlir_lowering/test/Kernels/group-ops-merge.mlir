@@ -4,7 +4,7 @@
 
 // The two chains of @f become one group, because %sum needs both. This group
 // can't be merged with that of %r: the check, which reads %a and precedes %r,
-// would be inside.
+// would be inside the merged group.
 
 // CHECK-LABEL: func.func @f
 // CHECK: %[[G:.+]]:3 = ltc.kernel_call

@@ -1,9 +1,9 @@
 // RUN: ltc-opt %s --ltc-torch-to-contract --ltc-torch-to-linalg --ltc-linalg-to-kernels | FileCheck %s
 
 // A kernel has the ops of a merged group in the order in which they were fitted
-// into one fusion domain. In the program's order they don't fit: the normalized
-// input's loop over the 2 channels of a group would be mapped to the domain's
-// factor for the batch.
+// into one fusion domain. In the program's order, they wouldn't fit: the
+// normalized input's loop over the 2 channels of a group would be mapped to the
+// domain's factor for the batch.
 
 // CHECK-LABEL: func.func private @k_
 // CHECK-NOT: arith.subf

@@ -51,7 +51,8 @@ func.func @transpose(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
 
 // -----
 
-// Reading x with its own shape would make the inner loop 8 long.
+// A slice of leading columns reads x as a view of rank 1, too. If it read x
+// with its own shape, the inner loop would have 8 iterations instead of 3.
 // CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1)>
 // CHECK-LABEL: func.func @leading_columns
 // CHECK: linalg.generic {{.*}}#[[IN]]

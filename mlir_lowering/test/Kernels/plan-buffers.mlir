@@ -24,8 +24,9 @@ func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32>
   return %0 : tensor<64xf32>
 }
 
-// Results of kernels overwrite the first product, which is dead by then, so the
-// product's range stays live; the last product reuses the range of the second.
+// The kernels' results overwrite the first product in its range, which stays
+// live for them; the last product reuses the range of the second, which is dead
+// by then.
 // CHECK-LABEL: func.func @temporaries
 // CHECK-SAME: -> (tensor<64xf32> {torch_ltc.place = #ltc.place<output 0>})
 // CHECK-SAME: torch_ltc.arena_bytes = 512 : i64

@@ -13,7 +13,7 @@ func.func @forward(%x: tensor<1x4x9x8xf32>, %w: tensor<6x2x3x2xf32>) -> tensor<1
   return %y : tensor<1x6x4x7xf32>
 }
 
-// The output's gradient is inserted at every second position of zeros.
+// The output's gradient is inserted into zeros at every second position.
 // CHECK-LABEL: @input_gradient
 // CHECK: tensor.insert_slice {{.*}}[0, 0, 0, 1, 1] [1, 1, 2, 3, 3] [1, 1, 1, 2, 2]
 // CHECK: linalg.generic
@@ -35,7 +35,7 @@ func.func @weight_gradient(%g: tensor<1x2x3xbf16>, %x: tensor<1x1x5xbf16>) -> (t
   return %y#0, %y#1 : tensor<2x1x3xbf16>, tensor<2xbf16>
 }
 
-// Other compilers don't support our checks.
+// Bounds checks are removed, because other compilers don't support them.
 // CHECK-LABEL: @checked
 // CHECK-NEXT: return %arg0
 func.func @checked(%ids: tensor<4xi64>) -> tensor<4xi64> {

@@ -1,6 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize --split-input-file | FileCheck %s
 
-// Products have a form that later stages recognize.
+// A product becomes a linalg.matmul into zeros, whose transposed operand is a
+// linalg.transpose: later stages recognize this form.
 
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<4x3xf32>

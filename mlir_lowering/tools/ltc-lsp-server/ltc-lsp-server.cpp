@@ -1,8 +1,7 @@
 //===- ltc-lsp-server.cpp - The project's dialects in editors -------------===//
 //
-// MLIR's language server with the project's dialects. As the server of an
-// editor's .mlir files, it shows types, definitions, uses and errors of dumped
-// programs.
+// MLIR's language server with the project's dialects. If an editor uses it for
+// .mlir files, it shows types, definitions, uses and errors of dumped programs.
 //
 //===----------------------------------------------------------------------===//
 

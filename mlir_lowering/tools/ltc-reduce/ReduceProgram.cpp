@@ -64,7 +64,8 @@ Value zeros(Type type, OpBuilder &builder, Location loc) {
   return arith::ConstantOp::create(builder, loc, value);
 }
 
-/// An operand of `op` or an argument that has the type `type`, or else zeros.
+/// Returns an operand of `op` or an argument of the program that has the type
+/// `type`; otherwise zeros, or null if the type has none.
 Value standIn(Operation *op, Type type) {
   for (Value operand : op->getOperands())
     if (operand.getType() == type)
