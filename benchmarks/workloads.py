@@ -28,7 +28,8 @@ Batch = tuple[torch.Tensor, ...]
 
 @dataclass(frozen=True)
 class Workload:
-    """`batch(number)` is on the CPU; `loss(model, batch)` is a scalar."""
+    """A model with its batches and its loss. `batch(number)` returns CPU tensors;
+    `loss(model, batch)` returns a scalar."""
 
     name: str
     build: Callable[[], nn.Module]

@@ -61,7 +61,8 @@ func.func @half(%x: f16, %y: f16) -> f16 {
 
 // -----
 
-// A bfloat16 is the upper half of an f32.
+// Conversions between bfloat16 and f32 become shifts, because a bfloat16 is the
+// upper half of an f32.
 // CHECK-LABEL: func.func @bfloat16
 // CHECK: arith.extui %{{.*}} : i16 to i32
 // CHECK: arith.shli
@@ -92,7 +93,7 @@ func.func @divide(%x: i32, %y: i32) -> i32 {
 
 // -----
 
-// A divisor that can't trap is unchanged.
+// A constant divisor other than 0 and -1 can't cause a trap and is unchanged.
 // CHECK-LABEL: func.func @divide_by_seven
 // CHECK-NOT: arith.select
 // CHECK: arith.remsi
@@ -117,8 +118,8 @@ func.func @divide_unsigned(%x: i32, %y: i32) -> i32 {
 
 // -----
 
-// The computation of denormal f32 results is scaled, because the polynomial
-// would return 0.
+// A denormal f32 result is computed from a shifted argument and then scaled,
+// because the polynomial would return 0.
 // CHECK-LABEL: func.func @denormal_exponential
 // CHECK-SAME: (%[[X:.+]]: f32)
 // CHECK: %[[SMALL:.+]] = arith.cmpf olt, %[[X]]
@@ -135,7 +136,7 @@ func.func @denormal_exponential(%x: f32) -> f32 {
 
 // -----
 
-// Results that are only added to 1 don't need the scaling.
+// A result that is only added to 1 is computed without the scaling.
 // CHECK-LABEL: func.func @sigmoid
 // CHECK-NOT: arith.cmpf olt, %arg0
 // CHECK: return

@@ -1,7 +1,8 @@
 // RUN: ltc-opt %s --ltc-mlir-lower-copies | FileCheck %s
 // RUN: ltc-opt %s --ltc-mlir-lower-copies --convert-linalg-to-loops | FileCheck %s --check-prefix=LOOPS
 
-// MLIR would lower a strided memref.copy to a call to its C runner library.
+// A strided memref.copy becomes a linalg.copy, because MLIR would lower it to a
+// call to the C runner library.
 // CHECK-LABEL: func.func @copy
 // CHECK-NOT: memref.copy
 // CHECK: linalg.copy ins(%{{.+}} : memref<4x3xf32, strided<[8, 1], offset: 2>>) outs(%arg1 : memref<4x3xf32>)

@@ -3,8 +3,8 @@
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// Results without elements are empty, and empty sums are 0; an undefined tensor
-// that is returned is 0.
+// Results may have no elements, empty sums are 0, and the elements of a
+// tensor.empty that is returned are 0.
 // CHECK: output 0 [2, 0]:{{$}}
 // CHECK: output 1 [2]: 0 0
 // CHECK: output 2 [0, 3]:{{$}}

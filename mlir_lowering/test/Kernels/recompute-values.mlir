@@ -46,8 +46,8 @@ func.func @chain(%x: tensor<512x512xf32>, %s: tensor<512xf32>) -> tensor<512x512
 #row = affine_map<(i, j) -> (j)>
 #column = affine_map<(i, j) -> (i)>
 
-// The value is stored if its recomputation would read two tensors instead of
-// one, or a donated parameter.
+// A value is stored if its recomputation would read three tensors instead of
+// one or, in @donated, a donated parameter.
 // CHECK-LABEL: func.func @dear
 // CHECK: ltc.kernel_call {{.*}} -> (tensor<512x512xf32>, tensor<512xf32>)
 func.func @dear(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>, %w: tensor<512x512xf32>) -> tensor<512x512xf32> {

@@ -65,7 +65,7 @@ func.func @unsigned(%a: !torch.vtensor<[4],ui8>, %b: !torch.vtensor<[4],ui8>) ->
 
 // -----
 
-// A cast to the same dtype and a clone become their operand.
+// A clone becomes its operand.
 
 // CHECK-LABEL: func.func @identity
 // CHECK-SAME: %[[A:.+]]: tensor<4xf32>

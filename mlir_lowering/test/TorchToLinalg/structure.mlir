@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-linalg --canonicalize --split-input-file | FileCheck %s
 
-// A product becomes a linalg.matmul into zeros, whose transposed operand is a
-// linalg.transpose: later stages recognize this form.
+// A matrix product becomes a linalg.matmul that accumulates into zeros, and a
+// transposed operand a linalg.transpose. Later stages recognize this form.
 
 // CHECK-LABEL: func.func @matmul
 // CHECK-SAME: %[[A:.+]]: tensor<2x3xf32>, %[[B:.+]]: tensor<4x3xf32>

@@ -1,8 +1,8 @@
 // RUN: ltc-opt %s --ltc-torch-to-tosa --verify-diagnostics
 // RUN: ltc-opt %s --ltc-torch-to-stablehlo --verify-diagnostics
 
-// The lowering of a running maximum to linalg uses loops. The lowerings to TOSA
-// and StableHLO have none, so the backend contract rejects the op.
+// A running maximum is only lowered to linalg, because its lowering uses loops.
+// For TOSA and StableHLO, the backend contract rejects the op.
 
 func.func @running_maximum(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   %0 = torch.constant.int 0

@@ -45,8 +45,8 @@ func.func @short(%q: !torch.vtensor<[2,4,3,8],f32>, %k: !torch.vtensor<[2,4,5,8]
   return %0 : !torch.vtensor<[2,4,3,8],f32>
 }
 
-// The forward part and the gradient compute the same weights, which CSE merges
-// within a program.
+// The causal mask is a triangle that is added to the scores. The gradient
+// recomputes the weights, so it has five products.
 // CHECK-LABEL: func.func @trained
 // CHECK-NOT: torch_ltc.trained_attention
 // CHECK: torch.aten.bmm
