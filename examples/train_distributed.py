@@ -39,7 +39,7 @@ def parse() -> argparse.Namespace:
 
 
 def save(path: Path, state: dict) -> None:
-    """Writes the file atomically, so that it is complete whenever the process ends."""
+    """Replaces the file atomically: it is complete even if the process dies meanwhile."""
     temporary = path.with_suffix(f".{os.getpid()}")
     with open(temporary, "wb") as file:
         torch.save(state, file)

@@ -85,8 +85,8 @@ class Decoder(nn.Module):
             DecoderLayer(width, heads, dropout, fused) for _ in range(layers)
         )
         self.norm = nn.LayerNorm(width)
-        # The output projection uses this weight, too: with this deviation the first
-        # logits are of order one.
+        # The output projection uses this weight, too. With this standard deviation, the
+        # initial logits are of order one.
         nn.init.normal_(self.characters.weight, std=width**-0.5)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:

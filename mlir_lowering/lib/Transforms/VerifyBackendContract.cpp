@@ -22,7 +22,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-/// The op's name, "torch.aten.foo", also for `torch.operator "torch.aten.foo"`.
+/// Returns the op's name; for `torch.operator "torch.aten.foo"`,
+/// "torch.aten.foo".
 static StringRef userVisibleName(Operation *op) {
   if (auto foreign = dyn_cast<OperatorOp>(op))
     return foreign.getName();

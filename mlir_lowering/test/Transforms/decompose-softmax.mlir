@@ -35,7 +35,7 @@ func.func @log_softmax_bf16(%x: !torch.vtensor<[2,3],bf16>) -> !torch.vtensor<[2
   return %0 : !torch.vtensor<[2,3],bf16>
 }
 
-// torch accepts dimension 0 for a tensor of rank 0.
+// A tensor of rank 0, for which torch accepts dimension 0, is viewed as [1].
 // CHECK-LABEL: func.func @softmax_rank0
 // CHECK: torch.aten.view {{.*}} -> !torch.vtensor<[1],f64>
 // CHECK: torch.aten.view {{.*}} -> !torch.vtensor<[],f64>

@@ -9,10 +9,10 @@
 namespace mlir::torch_ltc {
 
 /// `x[i, :, j]`: one tensor of integers, or none, for each of the first
-/// dimensions of x. The index tensors are broadcast to one shape. In the
-/// result, this shape's dimensions replace the indexed ones if these are
-/// adjacent, otherwise they come first; the other dimensions of x follow in
-/// order.
+/// dimensions of x. The index tensors are broadcast to one shape. If the indexed
+/// dimensions are adjacent, the dimensions of this shape replace them in the
+/// result; otherwise, the dimensions of this shape come first. The other
+/// dimensions of x keep their order.
 ///
 ///   x: [5, 6, 7], indices [none, [2, 1], [3]]  -> [5, 2, 3]
 ///   x: [5, 6, 7], indices [[2, 1], none, [3]]  -> [2, 3, 6]

@@ -9,7 +9,7 @@
 
 namespace mlir::torch_ltc {
 
-/// Emits arithmetic on values of type index, and accesses of tensors by them.
+/// Emits arithmetic on values of type index, and accesses to tensor elements.
 class IndexBuilder {
 public:
   IndexBuilder(OpBuilder &builder, Location loc) : builder(builder), loc(loc) {}

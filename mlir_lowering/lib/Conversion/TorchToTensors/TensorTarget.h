@@ -123,7 +123,8 @@ using TensorTargetFactory =
 std::optional<arith::CmpFPredicate>
 negatedUnordered(arith::CmpFPredicate predicate);
 
-/// The signed predicate for an unsigned one (slt for ult); others unchanged.
+/// The signed predicate for an unsigned one (slt for ult). Returns other
+/// predicates unchanged.
 arith::CmpIPredicate signedPredicate(arith::CmpIPredicate predicate);
 
 /// The shape to which tensors of the same rank broadcast.
