@@ -204,8 +204,8 @@ def main(arguments: list[str]) -> int:
         training, reached, steps = train(options, console, train_data, test)
     torch_ltc.wait_device_ops()
     counts = torch_ltc.metrics()
-    # This follows the reading of the counters, so that the copies and the timing don't
-    # count as training.
+    # The counters have already been read, so the copies and the timing below don't count
+    # as training.
     checkpoint = save_and_verify(options, training, test)
     times = median_step_times(options, train_data)
     ratio = times["cpu"] / times["lazy"]

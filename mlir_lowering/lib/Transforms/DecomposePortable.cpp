@@ -162,7 +162,7 @@ static LogicalResult decomposeAvgPool2dBackward(AtenAvgPool2dBackwardOp op,
   return b.replaceWith({spread(b, spread(b, grad, rows), columns)});
 }
 
-/// A matrix [size, n] of bools for n indices: element (i, j) is whether index j
+/// A matrix [size, n] of bools for n indices: element (i, j) is true if index j
 /// is i.
 static Value lookups(FormulaBuilder &b, Value indices, int64_t size) {
   Value flat = b.view(indices, {b.numElements(indices)});

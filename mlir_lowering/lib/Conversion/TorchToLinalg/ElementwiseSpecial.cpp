@@ -1,7 +1,7 @@
 //===- ElementwiseSpecial.cpp - Scalar builders of special functions ------===//
 //
-// Functions that use shifts and series compute in float64 for all dtypes,
-// because float32 would lose too many digits.
+// erfinv, lgamma and digamma compute in float64 for all dtypes, because their
+// formulas would lose too many digits in float32.
 //
 //===----------------------------------------------------------------------===//
 

@@ -148,7 +148,8 @@ Value ScalarBuilder::truncRemainder(Value a, Value b) {
   Value divisor = select(truth(b), b, one);
   if (isUnsigned(dtype))
     return binary<arith::RemUIOp>(a, divisor);
-  // Divide by 1 instead of -1, which could overflow: both remainders are 0.
+  // Divide by 1 instead of -1, because a division by -1 can overflow. Both
+  // remainders are 0.
   Value isMinusOne = compare(Comparison::eq, divisor, integer(-1));
   return binary<arith::RemSIOp>(a, select(isMinusOne, one, divisor));
 }

@@ -167,7 +167,7 @@ static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
 
 /// sort.stable(self, stable, dim, descending)
 static LogicalResult lowerStableSort(OpLowering &op) {
-  // A merge sort has a number of passes that depends on the size, so a general
+  // The number of passes of a merge sort depends on the size, so a general
   // program can't contain one.
   if (op.isNone(1) || !op.boolean(1) || isForAllSizes(op.op))
     return lowerHostCall(op);

@@ -29,9 +29,8 @@ Value gatherRows(TensorLowering &op, Value table, Value rows);
 /// Writes `values` [b, n, w] to the rows `rows` [b, n] of `table` [b, r, w]:
 /// adds them to the existing values if `accumulate`, otherwise replaces the
 /// existing values (the last value for a repeated row wins). Positions outside
-/// [0, r) write nothing.
-/// Each row is compared with all positions, because these dialects have no
-/// loops: b * r * n comparisons.
+/// [0, r) write nothing. Each row is compared with all positions, because these
+/// dialects have no loops: b * r * n comparisons.
 Value writeRows(TensorLowering &op, Value table, Value rows, Value values,
                 Type dtype, bool accumulate);
 

@@ -12,10 +12,11 @@ namespace mlir::torch_ltc {
 /// The lowerings of all ops; TOSA and StableHLO share this table.
 const TensorLoweringTable &tensorLoweringTable();
 
-/// Converts functions that satisfy the backend contract with the lowerings of
-/// the table. Dynamic scalars become rank-0 tensors. `isLegalOp` returns
-/// whether an op belongs to the target's dialect. Emits an error with the
-/// user's line for each op that the target can't express, and then fails.
+/// Applies the table's lowerings to the functions of `module`, which must
+/// satisfy the backend contract. Dynamic scalars become rank-0 tensors.
+/// `isLegalOp` returns whether an op belongs to the target's dialect. Emits an
+/// error with the user's line for each op that the target can't express, and
+/// then fails.
 LogicalResult convertToTensors(ModuleOp module, TensorTargetFactory makeTarget,
                                function_ref<bool(Operation *)> isLegalOp);
 
