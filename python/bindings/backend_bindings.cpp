@@ -33,8 +33,9 @@ SharedObject share(py::object object) {
 }
 
 /// Calls `function` with the GIL. Converts an exception to a std::runtime_error
-/// with its message, a sentence by the adapter of torch_ltc._backends.registry.
-/// Propagates exceptions that programs don't catch, such as KeyboardInterrupt.
+/// with the same message, which torch_ltc._backends.registry has written for
+/// the user. Propagates exceptions that programs don't catch, such as
+/// KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;
   try {
@@ -57,7 +58,7 @@ at::Tensor onMemory(void *memory, const torch::lazy::Shape &shape) {
 
 class PythonProgram final : public Program {
 public:
-  /// `sizes`: the values of the symbols that are arguments after the scalars.
+  /// `sizes`: the values of the symbols that are passed after the scalars.
   PythonProgram(GraphSnapshotPtr graph, SharedObject function,
                 std::vector<int64_t> sizes)
       : graph(std::move(graph)), function(std::move(function)),
@@ -90,8 +91,8 @@ private:
   std::vector<int64_t> sizes;
 };
 
-/// Binds `program` to the sizes of a graph. `run` is the function that the
-/// backend compiled for it.
+/// Returns a function that binds `program` to the sizes of a graph. `run` is
+/// the function that the backend compiled for `program`.
 SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
                       SharedObject run) {
   return [program, run](const GraphSnapshotPtr &graph, const Sighting &sighting,
@@ -106,7 +107,8 @@ SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
 }
 
 /// Calls `compile`, which returns a symbolic program and its function, or the
-/// reason why there is none.
+/// reason why there is none. Returns the program's binder; if there is none, an
+/// empty function, with the reason in `reason`.
 SizeBinder compileGeneral(const SharedObject &compile,
                           const GeneralGraphPtr &general, std::string &reason) {
   return callPython([&]() -> SizeBinder {

@@ -83,7 +83,7 @@ void torch_ltc::bindCapture(py::module_ &module) {
             std::vector<at::Tensor> results;
             std::string failure;
             {
-              // Without the GIL, because a replay waits while the queue is
+              // The GIL is released, because a replay waits while the queue is
               // full, and the worker may need the GIL to log.
               py::gil_scoped_release noGil;
               failure = step.replay(arguments, values, results);

@@ -39,8 +39,8 @@ py::list options() {
   return result;
 }
 
-/// Converts by the type of `value` instead of trying conversions: Python's bool
-/// is an int.
+/// Chooses the conversion by the type of `value` instead of trying each one,
+/// because Python's bool is an int.
 OptionValue toOptionValue(const py::object &value) {
   if (py::isinstance<py::bool_>(value))
     return value.cast<bool>();

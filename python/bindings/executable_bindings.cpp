@@ -1,7 +1,7 @@
 //===- executable_bindings.cpp - Compiled modules that run on CPU tensors -===//
 //
-// The modules don't come from the lazy device's steps, but from another
-// compiler (linalg), a saved program, or torch.compile.
+// The modules aren't steps of device lazy: they come from another compiler, a
+// saved program, or torch.compile.
 //
 //===----------------------------------------------------------------------===//
 

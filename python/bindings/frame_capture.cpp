@@ -1,7 +1,8 @@
 //===- frame_capture.cpp - The user's innermost Python frame --------------===//
 //
-// A frame is the user's if its file is neither in the package torch nor in
-// torch_ltc (nor contextlib.py or frozen). Each code object is classified once,
+// A frame is the user's unless its file is in the package torch or torch_ltc,
+// is contextlib.py, or has a name in angle brackets other than <string> and
+// <stdin> (frozen modules, for example). Each code object is classified once,
 // and each (code, instruction) pair is converted to a line once, so that a
 // repeated capture is a few lookups.
 //
@@ -172,7 +173,7 @@ torch_ltc::LocationId capture() {
   if (!Py_IsInitialized())
     return 0;
   // A thread that Python doesn't know has no frames, and if it took the GIL, it
-  // could deadlock with a thread that waits for it.
+  // could deadlock with a thread that holds the GIL and waits for this one.
   PyThreadState *thread = PyGILState_GetThisThreadState();
   if (!thread)
     return 0;

@@ -5,8 +5,8 @@
 
 #include "bindings.h"
 
-// For CPython 3.11 only: frames of other versions have a different layout. For
-// these, frame_capture.cpp uses the public API.
+// For CPython 3.11 only: frames of other versions have a different layout. With
+// other versions, frame_capture.cpp uses the public API.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define TORCH_LTC_READS_FRAMES 1
 #define Py_BUILD_CORE 1
@@ -38,8 +38,8 @@ public:
   PythonFrame outer() const { return PythonFrame(frame->previous); }
 
 private:
-  /// Frames that haven't started yet have no line; PyFrame_GetBack skips them
-  /// as well.
+  /// Skips frames that haven't started yet, because they have no line;
+  /// PyFrame_GetBack does the same.
   explicit PythonFrame(_PyInterpreterFrame *inner) : frame(inner) {
     while (frame && _PyFrame_IsIncomplete(frame))
       frame = frame->previous;

@@ -1,8 +1,8 @@
 //===- generator_bindings.cpp - torch.Generator("lazy") -------------------===//
 //
 // Device lazy draws its random numbers from the CPU's generators, so its
-// generators are CPU generators. torch's constructor has a fixed list of
-// devices with generators (2.13), and no hook for others.
+// generators are CPU generators. torch's constructor (2.13) has a fixed list of
+// devices with generators, and no hook for other devices.
 //
 //===----------------------------------------------------------------------===//
 

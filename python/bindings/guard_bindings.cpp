@@ -190,7 +190,7 @@ bool isUnchanged(PyObject *node) {
     return givesTheSame(owner, keys, PyTuple_GET_ITEM(values, 0));
   case Tensor:
     return isSameTensor(owner, values);
-  case Held: // nothing else has come to hold it
+  case Held: // no new holder
     return Py_REFCNT(owner) <= PyLong_AsLong(PyTuple_GET_ITEM(values, 0));
   }
   return false;

@@ -52,8 +52,8 @@ bool isWholeMemory(const at::Tensor &base) {
   return base.is_non_overlapping_and_dense() && base.storage_offset() == 0;
 }
 
-/// Copies the memory that a tensor and its views share to a CPU tensor. Returns
-/// None if the elements of the base don't cover all of its memory.
+/// Returns a CPU copy of the memory that a tensor and its views share, or None
+/// if the elements of the base don't cover all of the memory.
 std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
   at::AutoDispatchBelowAutograd noAutograd;
   if (!memory)
@@ -134,7 +134,8 @@ void releaseMemory(const at::Tensor &tensor) {
   };
   memory->apply_updates();
   const at::Tensor &base = memory->base();
-  // Zeros are packed, so they would change the strides of any other value.
+  // The zeros are packed, so they would change the strides of a base that isn't
+  // packed.
   if (!isPacked(base))
     return;
   memory->add_update(zerosLike(base), {});

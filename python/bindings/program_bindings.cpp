@@ -110,7 +110,8 @@ TracedProgram pending(const std::vector<at::Tensor> &tensors) {
           std::move(values.resultOfTensor)};
 }
 
-/// Requests the module for other compilers, without library and host calls.
+/// Returns a request for the module in the form for other compilers, which has
+/// no library or host calls.
 StageRequest portableRequest(const std::string &stage,
                              std::vector<std::string> legalOps) {
   StageRequest request;

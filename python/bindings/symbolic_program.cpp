@@ -18,8 +18,8 @@ std::string takeBytes(LtcBytes bytes) {
   return result;
 }
 
-/// Returns values near one of the samples, at which the module is compared with
-/// the graph. Each symbol changes by a different amount.
+/// Returns values of the symbols at which the module is also compared with the
+/// graph: those of a sample, each changed by a different amount.
 SymbolValues otherValues(const GeneralGraph &general) {
   SymbolValues values = general.standIns()[1];
   for (size_t i = 0; i < values.size(); ++i)
@@ -56,7 +56,8 @@ SymbolicProgram::SymbolicProgram(GeneralGraphPtr general,
     sizes.symbols[i] = graph->standIns()[i].data();
     sizes.checked[i] = samples.numbers[i].sizes.data();
   }
-  // The compiler compares at stand-ins, which may be outside the user's ranges.
+  // The compiler sets these ranges after it has compared the module with its
+  // samples, because stand-ins may be outside the ranges.
   std::vector<LtcSizeSymbol> symbols;
   for (const SymbolRange &range : ranges)
     symbols.push_back({range.name.c_str(), range.least, range.most});

@@ -19,7 +19,7 @@ struct SymbolRange {
 class SymbolicProgram {
 public:
   /// Symbols without an element in `ranges` have the default range. Throws
-  /// std::runtime_error, with the op and the user's line, if a number is no
+  /// std::runtime_error, with the op and the user's line, if a number isn't a
   /// known function of the sizes.
   SymbolicProgram(GeneralGraphPtr general, std::vector<SymbolRange> ranges,
                   const StageRequest &request);
