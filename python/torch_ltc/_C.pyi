@@ -144,8 +144,9 @@ def check_unchecked_operands(name: str, *args: Any, **kwargs: Any) -> None:
     """Raises an error if the op's CPU kernel would read outside of these operands."""
 
 def remember_formulas(ops: list[str]) -> None:
-    """Makes the Python formulas of these ops ("aten::trace") run only once for each kind
-    of arguments: later calls repeat the calls that the formula traced."""
+    """Makes the Python formulas of these ops ("aten::trace") run only once for arguments
+    with equal sizes, dtypes and numbers; later calls repeat the ops that the formula
+    traced."""
 
 # -- captured steps ----------------------------------------------------------
 
@@ -197,7 +198,7 @@ class CapturedStep:
     """A replayable program, created from the recordings of two consecutive steps.
     `known`: tensors, with names, that hold state and constants; `arguments`, `returned`:
     the second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that each
-    replay increments. Raises RuntimeError with a reason."""
+    replay increments. Raises RuntimeError with the reason if the step can't be replayed."""
 
     def __init__(
         self,
@@ -317,7 +318,7 @@ class CompileEntry(TypedDict):
     # why the program can't be compiled
     location: str  # of the call that ended the step
     seconds: float  # total, without the run
-    expected_seconds: float  # estimate for a compilation before it began
+    expected_seconds: float  # estimate, made before the compilation began
     stage_seconds: dict[str, float]  # by stage: torch linalg kernels llvm
     ops: int
     kernels: int
@@ -403,7 +404,7 @@ def current_line() -> str:
     """Returns the line of the innermost frame that is the user's: "train.py:12"."""
 
 def enter_module(module: torch.nn.Module, /) -> None:
-    """Gives ops that this thread traces the module's path ("encoder.layer.0") until
+    """Sets the module path ("encoder.layer.0") of the ops that this thread traces until
     `leave_module`. Called around each module's call while `source_info` is on."""
 
 def leave_module() -> None: ...
@@ -464,8 +465,8 @@ class GeneralGraph:
     def symbols(self) -> list[str]: ...
     def text(self) -> str: ...
     def bind(self, program: TracedProgram) -> tuple[list[int] | None, str]:
-        """Returns the symbols' values at which the graph equals `program`, or None and the
-        reason why there are none."""
+        """Returns the values of the symbols at which the graph equals `program`, and ""; or
+        None, and the reason why there are none."""
     def instantiate(self, values: Sequence[int], name: str) -> TracedProgram: ...
     def stand_ins(self) -> list[list[int]]:
         """Returns stand-ins: samples of the symbols' values at which the graph can be
@@ -474,7 +475,7 @@ class GeneralGraph:
 
 class SymbolicProgram:
     """A general graph as one module for all sizes. Raises RuntimeError, with the op and
-    the user's line, if a number is no known function of the sizes."""
+    the user's line, if a number isn't a known function of the sizes."""
 
     def __init__(
         self,

@@ -10,8 +10,8 @@ import logging
 
 
 def register() -> None:
-    """Registers device "lazy". PyTorch calls this function at the end of `import torch`,
-    which would fail with any exception, so none may escape."""
+    """Registers device "lazy". PyTorch calls this function at the end of `import torch`. An
+    exception would make that import fail, so none may escape."""
     try:
         from torch_ltc import _backend
 

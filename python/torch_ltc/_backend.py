@@ -72,7 +72,7 @@ def _load() -> str:
 
 
 def _connect() -> None:
-    """Makes the registrations in Python, which follow those in C++."""
+    """Performs the registrations in Python, after those in C++."""
     from torch_ltc import _torch_patches, device_module
     from torch_ltc._torch_patches import naming
 
@@ -87,10 +87,11 @@ def _connect() -> None:
 
 def _before_first_tensor() -> None:
     """Installs what only lazy tensors need; returns when everything is installed. Each
-    thread whose first lazy tensor may be the process's first calls it."""
+    thread that creates a lazy tensor meanwhile calls this function, too."""
     global _is_ready_for_tensors
-    # A thread that waits for the lock releases the GIL, which the lock's owner needs. The
-    # lock of `load` could deadlock: its owner may be importing this package.
+    # A thread that waits for the lock releases the GIL, which the lock's owner needs. This
+    # isn't the lock of `load`, which could deadlock: its owner may be importing this
+    # package.
     with _first_tensor_lock:
         if _is_ready_for_tensors:
             return

@@ -22,7 +22,7 @@ def check_callable(function: str, name: str, value: Any) -> None:
 
 
 def check_device(function: str, device: Any) -> None:
-    """Raises ValueError for a device that doesn't exist, TypeError for other objects than
+    """Raises ValueError for a device that doesn't exist, TypeError for objects other than
     devices. "" and None denote the only device."""
     if device is None or (isinstance(device, str) and device == ""):
         return

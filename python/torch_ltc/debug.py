@@ -183,7 +183,7 @@ def no_fallback() -> AbstractContextManager[None]:
 
 def no_recompile() -> AbstractContextManager[None]:
     """Makes a program that isn't in the program cache raise RuntimeError in the block, with
-    the difference from the nearest known program. For loops that have warmed up."""
+    the difference from the nearest known program. Use it for loops that have warmed up."""
     return _guard("recompile")
 
 
@@ -192,7 +192,7 @@ def detect_nan() -> Iterator[None]:
     """Makes a step whose results contain a NaN or an Inf raise RuntimeError in the block,
     with the first op that produced one, its Python line and module.
 
-    Steps are slower in the block: they don't donate, and each result is checked.
+    Steps are slower in the block: they donate no buffers, and each result is checked.
     """
     with config(detect_nan=True, source_info=True):
         yield

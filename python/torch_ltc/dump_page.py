@@ -142,7 +142,8 @@ def _overview(dump: Dump) -> str:
 # -- modules ---------------------------------------------------------------------
 
 
-#: A subtree with more ops than this is closed at first.
+#: A top-level entry with more ops than this, not counting those of entries below it, is
+#: closed at first.
 FEW = 12
 #: The title of ops outside of modules: loss, backward pass, optimizer.
 OUTSIDE = "(outside of modules)"

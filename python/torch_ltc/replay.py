@@ -1,7 +1,8 @@
 """`python -m torch_ltc.replay folder`: runs a saved program again.
 
-`ExportedProgram.save`, a failing backend, or a dump wrote the folder. The inputs are those
-of inputs.pt; without this file, they are random numbers from a seed (integers are 0).
+The folder was written by `ExportedProgram.save`, by a dump, or when a backend failed. The
+inputs are those of inputs.pt; without this file, they are random numbers from a seed
+(integers are 0).
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
         return None
-    # In a file that C++ wrote (a dump), lists have TorchScript types. restore_type_tag
-    # only converts them to lists, so loading it is safe.
+    # In a file that C++ wrote (a dump), lists have TorchScript types. restore_type_tag only
+    # converts them to lists, so it is safe to allow this function.
     with torch.serialization.safe_globals([restore_type_tag]):
         values = torch.load(path)
     return values["inputs"], values["scalars"]

@@ -20,7 +20,7 @@ def mark_dynamic(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """Declares that the size of this dimension (or of each listed one) varies: the
+    """Declares that the size of dimension `index` (or of each listed dimension) varies: the
     first program that reads the tensor is compiled for all sizes.
 
     `min` and `max` are the smallest and the largest size. The mark belongs to the
@@ -48,8 +48,8 @@ def mark_dynamic(
 
 
 def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) -> Any:
-    """Declares that each size of this dimension (None: of all dimensions) gets a separate
-    program, for example because there are few sizes and such programs are faster.
+    """Declares that each size of dimension `index` (None: of every dimension) gets a
+    separate program, for example because there are few sizes and such programs are faster.
 
     The mark belongs to the tensor's value, like that of `mark_dynamic`, which has
     precedence. Arguments and errors are those of `torch._dynamo.mark_static`; also raises

@@ -302,10 +302,10 @@ def prepare() -> None:
 
 
 def _headers(folder: Path) -> Path:
-    """Copies the headers of another Python of this machine for AArch64. pyconfig.h only
-    differs in what Python itself is compiled with, because both processors have the same
-    types. Debian's pyconfig.h includes another pyconfig.h, in a folder for the processor,
-    which is therefore copied as AArch64's."""
+    """Copies this machine's headers of another Python for AArch64. AArch64's own headers
+    would differ only in macros of Python's own build in pyconfig.h, because both processors
+    have the same types. Debian's pyconfig.h includes another pyconfig.h, in a folder for
+    the processor, which is therefore copied as AArch64's."""
     target = FOLDER / "headers" / folder.name
     shutil.copytree(folder, target, dirs_exist_ok=True)
     architectures = folder.parent.glob(f"*-linux-gnu/{folder.name}")
@@ -316,7 +316,7 @@ def _headers(folder: Path) -> Path:
 
 
 def options(python_headers: Sequence[Path]) -> list[str]:
-    """Returns CMake's variables for AArch64, in addition to those of each build."""
+    """Returns CMake's arguments for AArch64, in addition to those that all builds share."""
     library = onednn()
     own = SYSROOT / "usr" / "include" / f"python{OWN_PYTHON}"
     others = [folder for folder in python_headers if folder.name != own.name]
@@ -332,8 +332,8 @@ def options(python_headers: Sequence[Path]) -> list[str]:
     ]
 
 
-#: Makes setup.py build this folder instead of configuring a new one, and tag the wheel for
-#: this platform.
+#: Environment variables that make setup.py build this folder instead of configuring a new
+#: one, and tag the wheel for this platform.
 VARIABLES = {
     "TORCH_LTC_BUILD": str(BUILD),
     "_PYTHON_HOST_PLATFORM": "linux-aarch64",

@@ -174,7 +174,8 @@ def _make_wheel(name: str, machine: str, variables: Mapping[str, str]) -> Path:
         str(PYTHON), "-m", "pip", "wheel", "--disable-pip-version-check",
         "--no-build-isolation", "--no-deps", "--no-index", "-w", "dist", ".",
     ]  # fmt: skip
-    # setup.py collects each processor's files in the same folder.
+    # setup.py uses the same folder for all processors, so wheels are made one after the
+    # other.
     with exclusive("setuptools"):
         run_logged(name, command, "see setup.py's messages in the log", variables)
     _repair(next(folder.glob(f"torch_ltc-*{machine}.whl")), variables)

@@ -30,8 +30,8 @@ class Suite:
     paths: tuple[str, ...] = ()
 
 
-#: Makes glibc overwrite allocated and freed memory, so that reads of uninitialized or freed
-#: memory are always detected, not only in rare runs.
+#: Makes glibc overwrite allocated and freed memory, so that a read of uninitialized or
+#: freed memory changes the results of each run, not only of rare ones.
 STRICT_MEMORY = {"MALLOC_PERTURB_": "165"}
 
 

@@ -163,8 +163,8 @@ def _places(pythons: Sequence[str]) -> list[Place]:
 
 
 def _parsed(arguments: Sequence[str]) -> tuple[list[str], list[str], bool]:
-    """Returns a list of the version, if any, the paths of Pythons, and whether AArch64 is a
-    target. Raises StepFailed for other arguments."""
+    """Returns the version (in a list, which is empty if none is given), the paths of
+    Pythons, and whether AArch64 is a target. Raises StepFailed for other arguments."""
     pythons = [a.partition("=")[2] for a in arguments if a.startswith("--python=")]
     versions = [a for a in arguments if not a.startswith("-")]
     aarch64 = arguments.count("--target=aarch64")

@@ -93,7 +93,8 @@ def _build(sanitizer: Sanitizer, targets: Sequence[str]) -> None:
     build.configure(
         f"configure-{sanitizer.name}",
         sanitizer.folder,
-        # g++, because its sanitizers are installed, and to test the build with g++.
+        # Uses g++, because its sanitizers are installed; this also tests the build with
+        # g++.
         ["-DCMAKE_CXX_COMPILER=g++", f"-DTORCH_LTC_SANITIZE={sanitizer.name}"],
     )
     build.ninja(*targets, name=f"build-{sanitizer.name}", folder=sanitizer.folder)

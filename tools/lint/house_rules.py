@@ -126,8 +126,9 @@ NO_FUNCTION = re.compile(r"(namespace|enum|extern|using|typedef)\b|[#}/]|\w+:$")
 
 
 def _long_cpp_functions(lines: list[str], name: str) -> Iterator[str]:
-    """Yields too long functions of namespaces and of their classes, in a file formatted by
-    clang-format: the closing brace is below the first character of the signature."""
+    """Yields a problem for each function of a namespace, or of a class in it, that is too
+    long. Assumes clang-format's layout: the closing brace is below the first character of
+    the signature."""
     # The column of declarations, the signature so far, its first line, and the first line
     # of the function.
     margin, signature, first, start = 0, "", 0, 0
@@ -178,7 +179,8 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
 
 
 def stale_names(root: Path, names: list[str]) -> Iterator[str]:
-    """Yields the files that a README names as `file` and that don't exist."""
+    """Yields a problem for each file that a README names in code quotes and that doesn't
+    exist."""
     existing = {Path(name).name for name in names}
     for name in names:
         if Path(name).name != "README.md":
@@ -190,7 +192,7 @@ def stale_names(root: Path, names: list[str]) -> Iterator[str]:
 
 
 def folder_problems(root: Path) -> Iterator[str]:
-    """Yields the parts of the project that have no README."""
+    """Yields a problem for each part of the project that has no README."""
     for part in PARTS:
         if (root / part).is_dir() and not (root / part / "README.md").exists():
             yield f"{part}/: has no README.md (at most {README_LINES} lines)"

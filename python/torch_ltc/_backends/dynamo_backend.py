@@ -1,5 +1,5 @@
-"""`torch.compile(model, backend="torch_ltc")`: the same compiler without the lazy
-device, for forward and backward.
+"""`torch.compile(model, backend="torch_ltc")`: compiles forward and backward of models on
+the CPU with torch_ltc's compiler.
 
 TorchDynamo captures the function, and AOTAutograd splits it into forward and backward.
 Each graph is traced once on device lazy (once for each set of sizes, if they vary),
@@ -149,8 +149,8 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _BySizes:
-    """A graph that TorchDynamo captured for varying sizes, usually of batches. The second
-    set of sizes compiles the general executable, which is bound to all later sizes."""
+    """A graph that TorchDynamo captured for varying sizes, usually of batches. The general
+    executable is compiled at the second set of sizes, and bound to each later set."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self._module = module
@@ -262,8 +262,8 @@ def _answer(
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
-    """Returns `result` with eager's strides; elements that these repeat (stride 0) are
-    stored once."""
+    """Returns `result` with eager's strides; elements that a stride of 0 repeats are stored
+    once."""
     once = result
     for dim, step in enumerate(stride):
         if step == 0 and result.size(dim) > 1:
@@ -280,8 +280,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
-    """Returns the source of each of the program's inputs: the index of an argument
-    (the graph's, then the drawn tensors), or a constant tensor."""
+    """Returns the source of each of the program's inputs: the index of an argument (the
+    graph's arguments, then the drawn tensors), or a constant tensor."""
     sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
     number_of = {
         bindings().data_key(value): number
@@ -298,7 +298,7 @@ def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
 
 def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
     """Compiles a graph of TorchDynamo: entry point `torch_ltc` of group
-    `torch_dynamo_backends`. Raises NotImplementedError for tensors on other devices than
+    `torch_dynamo_backends`. Raises NotImplementedError for tensors on devices other than
     the CPU and lazy. Graphs on device lazy are returned unchanged."""
     if any(
         isinstance(v, torch.Tensor) and v.device.type == "lazy" for v in example_inputs

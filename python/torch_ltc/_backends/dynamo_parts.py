@@ -24,8 +24,8 @@ class _Compiled(torch.nn.Module):
 
 
 class _Parts:
-    """Numbers the parts of a graph: each maximal run of consecutive nodes that are all
-    compiled or all eager is a part. This preserves the order of random draws."""
+    """Divides a graph into numbered parts: each maximal run of consecutive nodes that are
+    all compiled or all eager is a part. This preserves the order of random draws."""
 
     def __init__(self, graph: fx.Graph, refused: object) -> None:
         self.number: dict[fx.Node, int] = {}

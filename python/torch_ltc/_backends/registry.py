@@ -116,8 +116,9 @@ def register_backend(
     `program.inputs` and one number for each of `program.scalars`. The tensors, and
     `.numpy()` and `torch.to_dlpack` of them, are views of the program's memory, valid
     during the call. The function returns one result for each of `program.outputs`: a CPU
-    tensor, a numpy array, or any object with `__dlpack__`. If it has a parameter named
-    `out`, it gets the memory of the results there, writes to it and returns None.
+    tensor, a numpy array, or any object with `__dlpack__`. A function with a parameter
+    named `out` gets a list of tensors as this argument, writes the results to them and
+    returns None.
 
     `stage` is the stage of `program.text` and `program.bytecode`: "torch" (at the
     backend contract, in torch-mlir's syntax), "linalg", "tosa", "stablehlo" or
@@ -254,7 +255,7 @@ def find_installed(name: str) -> None:
         )
 
 
-# -- functions that the backend's programs call ------------------------------
+# -- functions that the bindings call ----------------------------------------
 
 
 class _Failures(threading.local):

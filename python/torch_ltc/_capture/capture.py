@@ -32,7 +32,7 @@ from torch_ltc.metrics import metrics as _metrics
 # Types of non-tensor arguments that are compared by identity.
 _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-# A function whose traces never agree is always traced after this many calls.
+# After this many failed attempts to capture it, a function is always traced.
 _ATTEMPTS = 8
 _ENTRIES = 64
 
@@ -166,8 +166,8 @@ class Captured:
         self.fallbacks: Counter[str] = Counter()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        """Returns the captured step of a method's object; each object has a separate one.
-        Raises TypeError if the object has no `__dict__`."""
+        """Returns the captured step of the method for `instance`; each object has a
+        separate step. Raises TypeError if the object has no `__dict__`."""
         if instance is None:
             return self
         key = f"_captured_{id(self)}"
@@ -408,7 +408,8 @@ class Captured:
         return numbers
 
     def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
-        """Traces the step and compares it with the replay that it replaces."""
+        """Traces the step instead of replaying it, and compares the program and its numbers
+        with those of the replay."""
         program, numbers = entry.step.program, entry.numbers
         entry.state.changed()
         predicted = numbers.values(entry.state)
@@ -440,7 +441,7 @@ class Captured:
 
 
 def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0) -> Any:
-    """Makes a training step replayable: a decorator, or a call with a function.
+    """Returns a replayable form of a training step. Can also be used as a decorator.
 
     The function is a whole step (gradients to None, forward, loss, backward, optimizer).
     Its tensors are arguments or belong to modules and optimizers that it refers to. Its

@@ -60,7 +60,7 @@ def _of_tensor(before: Node, now: Node) -> Difference | None:
 
 
 def of_gradients(node: Node) -> str:
-    """Describes the change of a node that `difference` doesn't find: that of a gradient."""
+    """Describes the change of a gradient, which `difference` doesn't compare."""
     if node.kind == HELD:
         return "something else holds the gradient of an earlier step"
     if node.kind != TENSOR:

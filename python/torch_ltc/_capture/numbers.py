@@ -1,9 +1,8 @@
 """Explains a step's changing numbers by formulas of optimizers.
 
 A program's dynamic scalars are numbers that Python computed: learning rates, bias
-corrections. For each scalar, all formulas are kept whose values exactly equaled the
-traced value in every trace. A scalar is explained as long as the remaining formulas
-agree.
+corrections. A formula remains a candidate for a scalar while its value exactly equals the
+traced value in every trace. A scalar is explained as long as its candidates agree.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import cache
 from typing import Any
 
 Hyperparameters = dict[str, float]
-# A function of the hyperparameters and the number of the step, starting at 1.
+# A function of the hyperparameters and the step number, which starts at 1.
 Formula = Callable[[Hyperparameters, float], float]
 
 
@@ -28,7 +27,8 @@ def make_formula(text: str) -> Formula:
     return eval(f"lambda h, t: {re.sub('[A-Za-z_][A-Za-z_0-9]*', place, text)}")
 
 
-# Bitwise what torch 2.13's optimizers compute.
+# These formulas have bitwise the same values as the numbers that torch 2.13's optimizers
+# compute.
 FORMULAS: dict[str, Formula] = {
     text: make_formula(text)
     for text in (
@@ -70,7 +70,7 @@ class Numbers:
         self._bindings: list[tuple[int, int]] = []
 
     def fits(self, program: Any, state: Any) -> bool:
-        """Whether a trace has this program, and no hyperparameters without formulas."""
+        """Whether a trace has this program, and formulas for all its hyperparameters."""
         return program == self._program and set(self._formulas) >= {
             name for h, _ in state.hyperparameters() for name in h
         }

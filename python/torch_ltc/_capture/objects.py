@@ -1,5 +1,5 @@
-"""The Python objects that a recorded call depends on, in comparable form: everything
-that its code can reach by the names in it.
+"""The Python objects that a recorded call depends on, in comparable form: everything that
+the call's code can reach by the names that it contains.
 
 Every container or namespace that may change is a node with its owner and its contents.
 C++ compares the nodes before each replay (`bindings().first_changed`). Only if it finds a
@@ -41,8 +41,8 @@ _MAX_NODES = 200_000
 _MAX_BYTES = 1 << 16
 # Kinds of nodes; guard_bindings.cpp has the same values.
 DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
-# Attributes of torch.nn modules: tables of other objects, and all that their calls read
-# by name.
+# Attributes of torch.nn modules: the dicts of parameters, buffers and children, and all
+# attributes that a module's call may read by name.
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MODULE = frozenset(n for n in vars(torch.nn.Module()) if "state_dict" not in n)
 # Placeholders for a value that isn't compared and for a missing value.
@@ -114,7 +114,7 @@ class Names:
 
     def where(self, name: str) -> str:
         """Returns the line that reads an attribute or a global, for messages: the user's
-        if there is one."""
+        line if there is one."""
         library = ""
         for code, (_, line) in self.codes.items():
             found = reads(code)

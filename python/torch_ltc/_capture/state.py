@@ -79,7 +79,8 @@ class State:
         self._surroundings = bindings().surroundings()
         self._stepped: list[torch.optim.Optimizer] = []
         self._before: dict[int, list[dict[str, float]]] = {}
-        #: The reason why the call can't be replayed, although its program could; or "".
+        #: The reason why the call can't be replayed, although its program could be; "" if
+        #: there is none.
         self.problem = ""
         self._generator = torch.default_generator.get_state()
         self.objects = Objects(self._roots, names) if names else None
@@ -183,9 +184,10 @@ class State:
         return tuple(nodes)
 
     def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
-        """Yields a node with the reference count of each gradient that the step created. If
-        the function sets gradients to None, each step creates new tensors. A replay assigns
-        new values to the same tensors, which requires that nothing else holds them."""
+        """Yields, for each gradient that the step created, a node with its reference count.
+        If the function sets gradients to None, each step creates new tensors. A replay
+        assigns new values to the same tensors, which requires that nothing else holds
+        them."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
                 # Excludes the references of this variable and of getrefcount's argument,
@@ -259,7 +261,8 @@ class State:
         return [count for group in self._groups for count in group.counts]
 
     def after_replay(self) -> None:
-        """Counts the step of each group, and restores gradients that were set to None."""
+        """Increments the step count of each group, and restores gradients that were set to
+        None."""
         for group in self._groups:
             group.step += 1
         for parameter, gradient in self._gradients.values():

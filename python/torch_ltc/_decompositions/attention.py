@@ -17,7 +17,7 @@ _OF_POSITIONS, _OF_KEYS = 0, 1
 
 def _masked(scores: Tensor, mask: Tensor, mask_type: int | None) -> Tensor:
     length = scores.shape[-1]
-    mask = mask.bool()  # a float mask, to be added, is -inf where it excludes
+    mask = mask.bool()  # a float mask, meant to be added, is -inf at excluded places
     if mask_type == _OF_POSITIONS:
         mask = mask.view(1, 1, length, length)
     elif mask_type == _OF_KEYS:

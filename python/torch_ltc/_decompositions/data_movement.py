@@ -14,7 +14,7 @@ from torch._prims_common import (
 def block_diag(tensors: list[Tensor]) -> Tensor:
     """Converts the operands to the common dtype before PyTorch's formula runs. The formula
     makes each operand a matrix before it promotes dtypes, so operands of rank 0 would
-    count as much as the others."""
+    affect the dtype as much as the others."""
     from torch._decomp import decomposition_table
 
     _, dtype = elementwise_dtypes(

@@ -66,9 +66,9 @@ def embedding_bag(
     """Reduces rows of `weight` [rows, width] to bags [bags, width]. `mode`: 0 sum, 1 mean,
     2 maximum.
 
-    Also returns each index's bag, the bags' sizes, and PyTorch's `max_indices`: for a
-    maximum, the row of each element [bags, width]. As in eager, the sizes for sums are
-    zeros, and `bag` is empty if one kernel of eager adds all rows.
+    Also returns `bag` (the bag of each index), the bags' sizes, and PyTorch's
+    `max_indices`: for a maximum, the row of each element [bags, width]. As in eager, the
+    sizes for sums are zeros, and `bag` is empty if a single kernel of eager adds all rows.
     """
     bags = offsets.numel() - int(include_last_offset)
     zero = _checked_offsets(offsets, indices.numel())
@@ -82,7 +82,7 @@ def embedding_bag(
     bag = _bag_of(place, offsets[:bags])
     rows = torch.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
     dtype = rows.dtype
-    # Eager rounds only the complete sum of 16-bit floats, no terms or partial sums.
+    # Eager rounds only the complete sum of 16-bit floats, not its terms or partial sums.
     if mode != 2:
         rows = _widened(rows)
     if per_sample_weights is not None:

@@ -1,6 +1,6 @@
 """Formulas whose gradients save the same tensors as PyTorch's gradients.
 
-For a formula above autograd, each step saves its operands. Eager's ops that are linear in
+Each op of a formula above autograd would save its operands. Eager's ops that are linear in
 their first operand save only sizes, so that backward can run repeatedly.
 """
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 def _needs_gradient(x: Tensor) -> bool:
     if torch.autograd.forward_ad.unpack_dual(x).tangent is not None:
-        return False  # the formula's steps compute the tangents
+        return False  # the formula's ops compute the tangents
     return torch.is_grad_enabled() and x.requires_grad
 
 
@@ -28,7 +28,7 @@ def linear(
     op: str, formula: Callable[..., Tensor], derived: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
     """Returns `formula` of `op`, which is linear in its first argument, with the gradient
-    of `derived`: the same formula, unless eager's gradient differs."""
+    of `derived` (`formula` itself, unless eager's gradient differs)."""
 
     class Linear(torch.autograd.Function):
         @staticmethod

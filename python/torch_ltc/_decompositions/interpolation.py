@@ -19,8 +19,9 @@ aten = torch.ops.aten
 
 
 def _nearest(op: Any, shift: float = 0.0) -> Callable[..., Tensor]:
-    """Returns PyTorch's formula, except for scales that are too small for the sizes: there
-    the formula would read past the end, and eager's kernel repeats the last element."""
+    """Wraps PyTorch's formula to raise NotImplementedError for scales that are too small
+    for the sizes: the formula would read past the end, where eager's kernel repeats the
+    last element."""
 
     def upsample(self: Tensor, size: Sequence[int], *scales: float | None) -> Tensor:
         for length, end, scale in zip(self.shape[2:], size, scales, strict=False):

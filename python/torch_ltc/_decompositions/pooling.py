@@ -177,9 +177,9 @@ def _max(x: Tensor, windows: list[Windows]) -> tuple[Tensor, Tensor]:
 
 
 def _nearest_inside(along: Windows) -> list[list[int]]:
-    """Returns the positions of each window's elements, with the nearest position inside in
-    place of a missing element. Such copies change neither which value is the first maximum
-    nor which NaN is the last."""
+    """Returns the positions of each window's elements; a missing element gets the nearest
+    position inside. Such copies change neither which value is the first maximum nor which
+    NaN is the last."""
     result = []
     for places in along.positions():
         inside = [place for place in places if 0 <= place < along.size]
@@ -214,7 +214,8 @@ def max_pool3d_with_indices(
         x.shape[-DIMS:], kernel_size, stride, padding, dilation, ceil_mode
     )
     values, positions = _max(x, windows)
-    # In eager, of these ops only this one preserves the channels-last format.
+    # Of eager's pooling ops over three dimensions, only this one preserves the
+    # channels-last format.
     if _is_channels_last(x):
         values, positions = _channels_last(values), _channels_last(positions)
     return values, positions

@@ -11,8 +11,8 @@ from torch_ltc._decompositions import gradients
 
 
 def median(x: Tensor) -> Tensor:
-    """Returns the middle element, the lower of two; NaN if any element is NaN (NaNs are
-    sorted to the end)."""
+    """Returns the middle element, or the lower of two middle elements; NaN if any element
+    is NaN (NaNs are sorted to the end)."""
     if not x.numel():  # NaN, or the integer to which the processor converts NaN
         none = torch.tensor(math.nan, device="cpu").to(x.dtype).item()
         chosen = torch.full((), none, dtype=x.dtype, device=x.device)
@@ -25,8 +25,8 @@ def median(x: Tensor) -> Tensor:
 
 
 def nanmedian(x: Tensor) -> Tensor:
-    """Returns the middle one of the elements that aren't NaN, the lower of two; NaN if
-    there are none."""
+    """Returns the middle one of the elements that aren't NaN, or the lower of two middle
+    ones; NaN if all elements are NaN."""
     if not x.numel() or not x.is_floating_point():
         return median(x)
     ordered = torch.sort(x.flatten())[0]

@@ -1,9 +1,9 @@
 """Registers formulas in Python that decompose ops into traced ops.
 
-PyTorch has formulas of its ops for its compilers (`torch._decomp`). The formulas in
+PyTorch has formulas for its ops, which its compilers use (`torch._decomp`). The formulas in
 `TORCH_DECOMPOSITIONS` replace ops without a lowering; `PYTHON_DECOMPOSITIONS` has our
-formulas for ops where PyTorch has none, or none that agrees with its kernels. They run
-below autograd, so that the gradient is eager's, including infinities, NaN and ties. The
+formulas for ops where PyTorch has none, or none that agrees with its kernels. All formulas
+run below autograd, so that the gradient is eager's, including infinities, NaN and ties. The
 formulas in `ABOVE_AUTOGRAD` also run above autograd, which differentiates them.
 """
 
@@ -189,8 +189,8 @@ def _kind(value: Any) -> Any:
 
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether eager's kernel accepts these sizes, dtypes and numbers. Formulas check
-    less strictly, so eager's kernel runs for the first call of each kind with at most
-    4096 elements; calls with more elements are accepted."""
+    less strictly, so eager's kernel first runs on stand-ins, once for each combination of
+    these; calls with more than 4096 elements are accepted without this trial."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
@@ -252,7 +252,7 @@ def _above_if_sparse(op: Any, formula: Callable) -> Callable:
 
 
 def _with_gradient(name: str, formula: Callable) -> Callable:
-    """Returns `formula`, but saving only what eager saves for the gradient."""
+    """Returns `formula` with a gradient that saves only what eager saves."""
     if name not in LINEAR:
         return formula
 
@@ -280,7 +280,7 @@ def _new_memory() -> contextlib.AbstractContextManager:
 
 
 def _below(op: Any, formula: Callable) -> Callable:
-    # A trial with eager's kernel would draw from the generator.
+    # Random ops aren't tried with eager's kernel, because it would draw from the generator.
     draws = torch.Tag.nondeterministic_seeded in op.tags
 
     def kernel(*args: Any, **kwargs: Any) -> Any:

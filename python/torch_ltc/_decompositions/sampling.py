@@ -53,8 +53,9 @@ def grid_sampler_2d(
     align_corners: bool,
 ) -> Tensor:
     """Samples images at the points of a grid, bicubically by PyTorch's formula. Linear and
-    nearest samples depend on how positions are rounded: which element is the nearest, and
-    on which side of a pixel's center the gradient is taken."""
+    nearest samples use eager's operations instead, because the rounding of positions
+    determines which element is the nearest, and on which side of a pixel's center the
+    gradient is taken."""
     if interpolation_mode != 2:
         return _sample(
             x, grid, interpolation_mode, padding_mode, align_corners, _reflect_twice
@@ -141,7 +142,8 @@ def _source(
 
 
 def _clip(place: Tensor, top: float, of_nan: float) -> Tensor:
-    """`clamp` to [0, top], with a gradient of zero at 0 and `top`, too."""
+    """Clamps to [0, top], with a gradient of zero at 0 and `top`, too. NaN becomes
+    `of_nan`."""
     inside = (place > 0) & (place < top)
     clipped = place.detach().clamp(0, top)
     clipped = torch.where(clipped.isnan(), of_nan, clipped)

@@ -1,5 +1,5 @@
 """Draws the two lanes of a dump page: commands, and the collectives that exchange values
-while these compute."""
+while commands compute."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class _Watch:
         return [Finding("device", "", "nothing was computed on device lazy")]
 
     def _peak(self) -> dict[str, Any]:
-        """Returns `debug.memory` of the largest program, by number of ops, that ran."""
+        """Returns `debug.memory` of the program with the most ops among those that ran."""
         sizes: dict[str, int] = {}
         for row in bindings().step_log():
             if row["step"] > self._step:

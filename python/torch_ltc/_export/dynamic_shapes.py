@@ -1,5 +1,5 @@
-"""Reads `dynamic_shapes` of `export`, which specifies the sizes that vary in the form that
-torch.export accepts."""
+"""Reads `dynamic_shapes` of `export`: a specification of the sizes that vary, in the form
+that torch.export accepts."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class ExportedProgram:
         #: the `distribution` from which it is drawn.
         self.inputs = inputs
         #: The same for each result, with role "result" for the function's return values.
-        #: `updates`: the number of the input that the result replaces, or -1.
+        #: `updates`: the index of the input that the result replaces, or -1.
         self.outputs = outputs
         #: kind ("int", "float"), value, MLIR type of each number argument; for a step
         #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
@@ -103,7 +103,7 @@ class ExportedProgram:
         self, variables: list[Variable], trace: Callable[[Sizes], Any]
     ) -> None:
         """Makes this a program for all sizes. `trace` traces the program at given sizes.
-        Raises ValueError if a size can't vary as it should."""
+        Raises ValueError if a size can't vary as specified."""
         labels = [row["name"] for row in self.inputs]
         stage = DIALECTS[self.dialect]
         sizes = generalize(variables, trace, self._program.traced, labels, stage)
@@ -172,7 +172,7 @@ class ExportedProgram:
     def next(
         self, values: list[torch.Tensor], results: list[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """Returns the inputs for the run that follows the run that computed `results` from
+        """Returns the inputs of the run after the one that computed `results` from
         `values`: parameters, buffers and states are updated, random numbers are drawn from
         PyTorch's generator, and arguments are unchanged."""
         following = list(values)
@@ -271,12 +271,12 @@ def export_step(
     """Exports a whole training step as MLIR: forward, backward and optimizer.
 
     `step(*args)` is called `warmup` times first, so that the optimizer has its state,
-    and once to be traced; `module` must be on device lazy. Training continues
-    afterwards: the traced step runs with the next end of a step. The outputs are the
-    results of `step`, then every parameter, buffer and state that it writes, each with the
-    number of the input that it replaces. Step counts are states, random numbers are inputs
-    with role "random", and numbers that depend on the optimizer's hyperparameters have a
-    formula, so that the program can run step after step:
+    and once to be traced; `module` must be on device lazy. Training continues afterwards:
+    the traced step runs at the next end of a step. The outputs are the results of `step`,
+    then every parameter, buffer and state that it writes, each with the index of the input
+    that it replaces. Step counts are states, random numbers are inputs with role "random",
+    and numbers that depend on the optimizer's hyperparameters have a formula, so that the
+    program can run step after step:
 
         values = exported.values
         for rate in schedule:

@@ -109,7 +109,7 @@ def manifest_from_bytes(data: bytes) -> dict[str, Any]:
     for scalar in result["scalars"]:
         scalar["value"] = float(scalar["value"])  # such as "-Infinity"
     for tensor in result["inputs"] + result["outputs"]:
-        # Protobuf's JSON has strings for 64-bit integers.
+        # Protobuf's JSON represents 64-bit integers as strings.
         tensor["shape"] = [int(size) for size in tensor["shape"]]
     for symbol in result["symbols"]:
         symbol["min"], symbol["max"] = int(symbol["min"]), int(symbol["max"])

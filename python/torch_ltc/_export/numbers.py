@@ -45,7 +45,8 @@ def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[
         for group in changed:
             group["capturable"] = False
         for state, count, traced, key in counts:
-            # The traced count isn't computed yet, so this doesn't read it.
+            # Whether the step wrote the count is visible from the key: the traced count
+            # isn't computed yet.
             count += float(bindings().data_key(traced) != key)
             state["step"] = count
 
@@ -84,8 +85,8 @@ class Hyperparameters:
         self.is_known = optimizer is not None
         self._original = [dict(group) for group in self._groups]
         self._marked: list[dict[str, float]] = []
-        #: The number of the traced step, for each group; 0 if the step count is a tensor
-        #: of the program.
+        #: Each group's step count in the traced step; 0 if the count is a tensor of the
+        #: program.
         self._steps = [self._step(group) for group in self._groups]
         #: The hyperparameters that formulas read, by name.
         self.values: dict[str, float] = {}

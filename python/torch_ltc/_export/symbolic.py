@@ -58,7 +58,7 @@ class SymbolicSizes:
 
     def values(self, tensors: Sequence[torch.Tensor]) -> list[tuple[str, int]]:
         """Returns the symbols' values for these inputs. Raises ValueError if the program
-        isn't valid for a size of theirs."""
+        isn't valid for one of their sizes."""
         found: dict[str, int] = {}
         for number, dim, text in self.places:
             if text in (symbol.name for symbol in self.symbols):
@@ -109,8 +109,8 @@ def generalize(
 ) -> SymbolicSizes:
     """Makes the program for all sizes. `trace` traces the program at given sizes; `base`:
     the program at the example's sizes, whose inputs have the names `labels`. Raises
-    ValueError, with the input, its dim and the Python line, if a size can't vary as it
-    should."""
+    ValueError, with the input, its dim and the Python line, if a size can't vary as
+    specified."""
     others = _traces(variables, trace, base)
     try:
         general = bindings().GeneralGraph([*others[:-1], base])

@@ -36,7 +36,7 @@ class Traced:
 
     def tensors(self) -> tuple[list[Named], list[Named]]:
         """Returns the tensors that the call returned, and the tensors that it wrote. Raises
-        ValueError if there are none."""
+        ValueError if there are neither."""
         leaves = (t for t in tree_flatten(self.results)[0] if _is_lazy(t))
         returned = [
             (f"result{i}" if i else "result", tensor) for i, tensor in enumerate(leaves)

@@ -1,4 +1,5 @@
-"""Replaces functions of PyTorch where it has no registration (docs/limitations.md).
+"""Replaces functions of PyTorch for which a backend can't register its own
+(docs/limitations.md).
 
 There is one module for each area; its `install` replaces the area's functions. Each
 replacement calls the original unless a lazy tensor or device "lazy" is involved.

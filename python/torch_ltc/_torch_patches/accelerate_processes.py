@@ -1,8 +1,8 @@
 """Makes Hugging Face's Accelerate, and so its Trainer, support several processes.
 
 Accelerate (1.15) creates a process group only for the devices that it lists. On device
-lazy, each process would train alone, without an error. This patch makes it create the
-CPU's group, Gloo; each process keeps device lazy.
+lazy, each process would train alone, without an error. This patch makes Accelerate create
+the CPU's group, Gloo; each process keeps device lazy.
 """
 
 from __future__ import annotations

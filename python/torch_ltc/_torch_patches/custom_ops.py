@@ -1,8 +1,9 @@
 """Supports custom ops (`torch.library.custom_op`) with one Python kernel for all devices.
 
 PyTorch calls such a kernel below functionalization, where an in-place write through a
-view changes only the view (torch 2.13). Our kernel for device lazy calls the Python kernel
-above functionalization again, so that its ops are traced like the rest of the program.
+view changes only the view (torch 2.13). Our kernel for device lazy enables
+functionalization again before it calls the Python kernel, so that the kernel's ops are
+traced like the rest of the program.
 
 Ops that write to their arguments, however they are defined, have kernels from
 ltc_backend/tracing/custom_ops.cpp.

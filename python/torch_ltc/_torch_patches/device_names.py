@@ -8,8 +8,9 @@ keys, and lazy tensors have a key that belongs to no device
 
 `torch.norm`, `nn.TransformerEncoder`, its layers and `nn.MultiheadAttention` use the CPU's
 code for a list of devices, which ends with the name of the backend that has the key
-PrivateUse1. For other devices their results differ from the CPU's: padded positions
-aren't zero, and strides and errors are different.
+PrivateUse1. For other devices their results differ from the CPU's: padded positions aren't
+zero, and strides and errors are different. Therefore "lazy" is set as that name if no
+backend uses the key.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 values.
 
 PyTorch's converter (2.13) can describe lazy tensors' functional wrappers, but rejects
-the device's name. For backends of torch.compile that don't support lazy tensors,
-TorchDynamo still gets the error: it then runs the function without compiling it, so that
-its ops are traced.
+the device's name. For backends of torch.compile that don't support lazy tensors, the
+converter still raises the error. TorchDynamo then runs the function without compiling it,
+so that the function's ops are traced.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _is_convertible(tensor: Any) -> bool:
 
 
 def _is_for_device() -> bool:
-    """Whether no function is being compiled, or its backend accepts lazy tensors."""
+    """Whether no function is being compiled, or the backend that compiles it accepts lazy
+    tensors."""
     if torch._guards.TracingContext.try_get() is None:
         return True
     from torch._dynamo.symbolic_convert import InstructionTranslator

@@ -1,10 +1,10 @@
 """Implements `torch._lazy`, PyTorch's interface to lazy tensors, for this backend.
 
 Replaces the functions for ends of steps and settings: PyTorch's functions wait on locks
-that our step queue doesn't use, and set flags that it doesn't read. Also replaces
-`torch._lazy.computation`, on which `torch._lazy.extract_compiled_graph` is based: it runs
-pending graphs on other inputs. PyTorch's functions use the computations of its TorchScript
-backend (2.13).
+that our step queue doesn't use, and set flags that it doesn't read. Also replaces the
+functions of `torch._lazy.computation`, which run pending graphs on other inputs for
+`torch._lazy.extract_compiled_graph`: PyTorch's functions (2.13) only support the
+TorchScript backend.
 """
 
 from __future__ import annotations
@@ -105,9 +105,9 @@ def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
 def run_cached_graph(
     graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs a graph on tensors, in the order of its data nodes. Returns a CPU tensor for
-    each of the deduplicated tensors for which the graph was extracted. Raises RuntimeError
-    for an unknown hash."""
+    """Runs a graph on tensors in the order of the graph's data nodes. Returns a CPU tensor
+    for each of the deduplicated tensors for which the graph was extracted. Raises
+    RuntimeError for an unknown hash."""
     if graph_hash not in _graphs:
         raise RuntimeError(
             "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "
@@ -117,7 +117,7 @@ def run_cached_graph(
 
 
 def _keep_this_backend() -> None:
-    """Replaces `torch._lazy.ts_backend.init`, and does nothing: a process has one backend,
+    """Does nothing, in place of `torch._lazy.ts_backend.init`: a process has one backend,
     whose device is already initialized. torch 2.13's function would overwrite the kernels
     and throw."""
 

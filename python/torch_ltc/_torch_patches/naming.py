@@ -19,7 +19,7 @@ from torch_ltc._backend import bindings
 
 def name_parameters(module: torch.nn.Module, prefix: str = "") -> int:
     """Names all lazy parameters and buffers of `module` by their path, for dumps and
-    messages; returns their number. `prefix`: the path of `module`."""
+    messages; returns their count. `prefix`: the path of `module`."""
     backend = bindings()
     count = 0
     for tensors in (module.named_parameters(prefix), module.named_buffers(prefix)):
@@ -72,8 +72,8 @@ _mode = ""
 
 
 def _replace_call(wanted: bool) -> None:
-    """Replaces or restores `Module.__call__`, unless an active tracer has replaced it
-    meanwhile."""
+    """Replaces `Module.__call__`, or restores it unless something else, such as an active
+    tracer, has replaced it meanwhile."""
     global _call
     present = torch.nn.Module.__call__
     if wanted and present is not _call_in_scope:

@@ -68,8 +68,8 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
 
 
 def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Makes the function by which `nn.TransformerEncoder` converts padded sequences in
-    evaluation mode create the nested tensor on the CPU."""
+    """Wraps the function by which `nn.TransformerEncoder` in evaluation mode converts
+    padded sequences to a nested tensor, so that it creates the nested tensor on the CPU."""
 
     @functools.wraps(original)
     def make(t: torch.Tensor, mask: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from torch_ltc._backend import bindings
 
 def _list_device() -> None:
     """Makes optimizers and gradient clipping use their `foreach` form by default, as on
-    other devices than the CPU: a step is then a dozen calls from Python, not a dozen for
+    devices other than the CPU: a step is then a dozen calls from Python, not a dozen for
     each parameter. Makes `fused=True` available, as on the CPU."""
     # torch.optim deletes its own attribute `optimizer`.
     modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
@@ -63,7 +63,8 @@ def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
     return moved
 
 
-#: These optimizers read these states in Python, so torch creates the states on the CPU.
+#: The optimizers in `_READERS` read these states in Python, so torch creates the states on
+#: the CPU.
 _READ_IN_PYTHON = ("step", "mu_product")
 _READERS = (
     torch.optim.Adadelta,
@@ -105,8 +106,8 @@ def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
 def _allow_counts_on_the_device() -> None:
     """Allows option `capturable`, with which step counts are tensors on the parameters'
     device."""
-    # Only modules of torch.optim, because other modules may import more modules when one of
-    # their attributes is read.
+    # Skips modules outside of torch.optim, which may import more modules when one of their
+    # attributes is read.
     names = [name for name in sys.modules if name.startswith("torch.optim.")]
     for module in map(sys.modules.get, names):
         listed = getattr(module, "_get_capturable_supported_devices", None)

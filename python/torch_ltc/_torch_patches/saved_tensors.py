@@ -1,10 +1,11 @@
 """Makes `torch.autograd.graph.allow_mutation_on_saved_tensors` support lazy tensors.
 
-PyTorch's context manager uses addresses to find the saved tensors that a write affects,
-and lazy tensors have none (torch 2.13). A lazy tensor's value never changes, so a saved
-copy costs one traced op, and no memory as long as nothing is written. The context
-manager's dispatch mode, which copies saved tensors before they are written, therefore
-finds no lazy tensors.
+PyTorch's context manager (2.13) uses addresses to find the saved tensors that a write
+affects. Reading a lazy tensor's address would cut the graph, and the next write may change
+it. Instead, a saved lazy tensor is copied at once. Traced values are immutable, so the copy
+costs one traced op, and no memory as long as nothing is written. The context manager's
+dispatch mode, which copies saved tensors before they are written, therefore finds no lazy
+tensors.
 """
 
 from __future__ import annotations

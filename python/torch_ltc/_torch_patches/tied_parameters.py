@@ -1,4 +1,4 @@
-"""Keeps parameters that modules share shared when the modules move.
+"""Preserves the sharing of parameters between modules when the modules move.
 
 Between CPU and CUDA, `nn.Module.to` assigns `parameter.data`, so the parameter stays the
 same object. Lazy tensors and CPU tensors can't replace each other in that way (torch
