@@ -171,8 +171,9 @@ void *releaseGil() {
 void acquireGil(void *state) {
   PyEval_RestoreThread(static_cast<PyThreadState *>(state));
 }
-/// Runs Python's pending signal handlers and throws the exception of a handler.
-/// Does nothing outside the main thread, the only one where Python runs them.
+/// Runs Python's pending signal handlers and throws the exception that one of
+/// them raises. Does nothing outside the main thread, because Python runs
+/// handlers only there.
 void raiseOfSignals() {
   if (gettid() != getpid() || !Py_IsInitialized())
     return;

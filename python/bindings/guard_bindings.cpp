@@ -1,8 +1,9 @@
 //===- guard_bindings.cpp - Guards of captured steps ----------------------===//
 //
-// Before each replay, compares the objects that the function's code refers to,
-// as _capture/objects.py listed them, and the modes of PyTorch that affect ops.
-// Only identities, numbers and strings are compared here.
+// Before each replay, compares the modes of PyTorch that affect ops, and the
+// objects that the function's code refers to (_capture/objects.py lists them).
+// Objects are compared by identity, except for floats, ints, strings, bytes,
+// and the contents of sets, deques and buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,8 +129,9 @@ Py_ssize_t numHooks(const THPVariable *tensor) {
   return count;
 }
 
-/// Returns the version of a CPU tensor, whose contents are part of the step; -1
-/// for other tensors: a lazy tensor's contents are data.
+/// Returns the version of a CPU tensor, whose contents are part of the step.
+/// Returns -1 for inference tensors, which have no version, and for lazy
+/// tensors, whose contents are data.
 int64_t versionOf(const at::Tensor &tensor) {
   return tensor.is_cpu() && !tensor.is_inference() ? tensor._version() : -1;
 }

@@ -121,8 +121,8 @@ HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
   return data;
 }
 
-/// Releases the values of `tensor` and of its base, whose memory the caller
-/// writes completely before reading it again. Other views of the base release
+/// Releases the values of `tensor` and of its base. The caller must write all
+/// of that memory before reading it again. Other views of the base release
 /// their values when they are next used.
 void releaseMemory(const at::Tensor &tensor) {
   at::AutoDispatchBelowAutograd noAutograd;

@@ -56,8 +56,9 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   auto known = scopes.paths.find(module);
   if (known != scopes.paths.end())
     return known->second;
-  // The module was added after the root's first call, or the root calls it
-  // without being its parent.
+  // Learns the paths again, because the module may have been added after the
+  // root's first call. Otherwise, the root calls a module that isn't below it,
+  // and the path is the class's name.
   PyObject *root = scopes.root ? PyWeakref_GetObject(scopes.root) : Py_None;
   if (root != Py_None)
     learnPaths(scopes, py::reinterpret_borrow<py::object>(root));

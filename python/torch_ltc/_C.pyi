@@ -182,7 +182,7 @@ def capture_marks() -> tuple[object, object]:
 
 def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
     """Returns (requires_grad, version, gradient or None, number of hooks); the version is
-    -1 unless the tensor is on the CPU."""
+    -1 for inference tensors and for tensors that aren't on the CPU."""
 
 def first_changed(nodes: tuple[Any, ...]) -> int:
     """Returns the index of the first node (_capture/objects.py) that has changed, or -1."""
@@ -335,7 +335,8 @@ class CompileEntry(TypedDict):
     ]  # that vary between programs of the same ops (option varying_sizes)
 
 def compile_log() -> list[CompileEntry]:
-    """Returns the last 1024 rows, oldest first."""
+    """Returns a row for each of the last 1024 misses of the in-memory program cache, oldest
+    first."""
 
 class StepEntry(TypedDict):
     step: int
@@ -363,8 +364,9 @@ def tensor_text(tensors: Sequence[torch.Tensor], stage: str) -> str:
     tensor that isn't pending is a forwarded output."""
 
 def program_text(program: str, stage: str) -> str:
-    """Returns the text at a stage of a program of `compile_log`: one of the last
-    `keep_programs`, including programs that came from the disk, or a general graph."""
+    """Returns a program's text at a stage. `program`: a name in `compile_log`, of one of
+    the last `keep_programs` programs (including those from the disk) or of a general
+    graph."""
 
 class TensorRow(TypedDict):
     role: str  # "input" | "output"
@@ -436,8 +438,8 @@ class TracedProgram:
     def inputs(self) -> list[ProgramTensorRow]: ...
     def outputs(self) -> list[ProgramTensorRow]: ...
     def scalars(self) -> list[tuple[str, float | None]]:
-        """Returns for each dynamic scalar "int" or "float", and its value in the trace or
-        None."""
+        """Returns, for each dynamic scalar, "int" or "float" and the value in the trace
+        (None if it is unknown)."""
     def input_tensor(self, index: int) -> torch.Tensor:
         """Returns a CPU copy of the input's value in the trace."""
     def text(self, stage: str, legal_ops: Sequence[str], locations: bool) -> str:
@@ -524,10 +526,10 @@ def register_backend(
     ]
     | None = None,
 ) -> None:
-    """Registers a value of option `backend`. `compile` returns a function that is called
-    with inputs, scalars and the memory of the outputs. `compile_general` returns a program
-    for all sizes and such a function, or the reason why there is none. The message of an
-    exception is shown to the user."""
+    """Registers `name` as a value of option `backend`. `compile` returns a function that is
+    called with inputs, scalars and the memory of the outputs. `compile_general` returns a
+    program for all sizes and such a function, or the reason why there is none. The message
+    of an exception is shown to the user."""
 
 def remove_backend(name: str) -> None: ...
 def set_first_tensor_hook(hook: Callable[[], None]) -> None:

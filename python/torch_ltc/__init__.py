@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Imported before any module of ours: at its end, `import torch` calls back into this
-# package (_autoload), which must not be partially imported then.
+# torch is imported before our modules, because `import torch` calls back into this package
+# at its end (_autoload), and the package must not be partially imported then.
 import torch  # noqa: F401
 
 from torch_ltc._backend import BackendUnavailable, unavailable_reason

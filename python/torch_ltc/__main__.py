@@ -1,6 +1,6 @@
 """`python -m torch_ltc`: prints versions, the device and the cache in a few lines.
 
-`--json` prints the same as one JSON object; `--help` lists the package's other commands
+`--json` prints the same data as a JSON object; `--help` lists the package's other commands
 and every environment variable that the package reads.
 """
 

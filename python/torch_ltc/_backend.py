@@ -123,8 +123,8 @@ def _write_dump_pages() -> None:
 
 @contextlib.contextmanager
 def _without_collections() -> Iterator[None]:
-    """Switches the garbage collector off: in `import torch` it would search torch's
-    objects, which takes a sixth of the time of this package's import."""
+    """Switches the garbage collector off in a `with` block: during `import torch`, it would
+    search torch's objects, which takes a sixth of the time of this package's import."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -221,8 +221,8 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 
 def _program(target: int | str) -> str:
-    """Returns the hash of a step's program, or the hash that starts with `target`. Raises
-    ValueError if there is none, or more than one."""
+    """Returns the hash of step `target`'s program or, for a str, the program's hash that
+    starts with it. Raises ValueError if there is none, or more than one."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
             "Expected a step's number or a prefix of a program's hash, but "

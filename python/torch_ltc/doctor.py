@@ -28,7 +28,7 @@ _PROBE = (3.0, 4.0)
 
 @dataclass
 class Finding:
-    """One line of the report; `fatal` determines the exit code."""
+    """One line of the report. A problem affects the exit code only if `fatal` is set."""
 
     ok: bool
     what: str

@@ -54,7 +54,8 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
     The mark belongs to the tensor's value, like that of `mark_dynamic`, which has
     precedence. Arguments and errors are those of `torch._dynamo.mark_static`; also raises
     ValueError for a tensor on another device, and RuntimeError for a view. A class of
-    modules is returned unchanged: its integers are constants of a trace anyway.
+    modules is returned unchanged, because the integers of a module are constants of a trace
+    anyway.
     """
     if isinstance(t, type) and issubclass(t, torch.nn.Module):
         return t
@@ -87,7 +88,7 @@ def _lazy_tensors(function: str, tensor: Any) -> list[torch.Tensor]:
 
 
 def _dims(function: str, tensor: torch.Tensor, index: Any) -> list[int]:
-    # TorchDynamo's function also raises AssertionError.
+    # TorchDynamo's function raises AssertionError, too.
     if not isinstance(index, (int, list, tuple, range)):
         raise AssertionError(
             f"torch_ltc.{function}: index must be an int, a list or a tuple of ints, "

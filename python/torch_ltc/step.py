@@ -40,11 +40,11 @@ def run_step_closures() -> None:
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
-    """Ends the step: compiles (if it is new) and schedules the program of the live tensors
-    of this thread, then runs the step closures.
+    """Ends the step: schedules the program of this thread's live tensors, which is compiled
+    if it is new, then runs the step closures.
 
     A call is only needed if no optimizer steps, such as in an evaluation loop. With
-    `wait=True`, it returns when the results are computed, and raises a step's error.
+    `wait=True`, returns when the results are computed, and raises a step's error.
     """
     check_device("mark_step", device)
     check_bool("mark_step", "wait", wait)
@@ -67,8 +67,8 @@ def wait_device_ops(devices: Any = None) -> None:
 
 
 def wait_for_compilations() -> None:
-    """Compiles every program that still runs op by op (option `tier`) and waits for it,
-    so that the next steps run compiled programs."""
+    """Compiles all programs that still run op by op (option `tier`) and waits for the
+    compilations, so that the next steps run compiled programs."""
     bindings().wait_for_compilations()
 
 

@@ -94,7 +94,8 @@ def _missing_packages() -> list[str]:
     if not shutil.which("dpkg-query"):
         return []
     missing = [package for package in PACKAGES if not _installed(package)]
-    # Only a Python that Debian installed gets headers and modules from Debian.
+    # The files are checked, not the packages: a Python that isn't Debian's has its own
+    # headers and modules.
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         missing.append("python3-dev")
     probe = [sys.executable, "-c", "import ensurepip, venv"]

@@ -35,7 +35,7 @@ exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root "$@"
 
 @dataclass(frozen=True)
 class Place:
-    """A system and a Python on it. Paths are those that programs there see."""
+    """A system and a Python on it. Paths are those that programs in the place see."""
 
     system: str
     python: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Maximum numbers of lines of a hand-written file, a function and a folder's README.
+# Maximum line counts of a hand-written file, a function and a folder's README.
 FILE_LINES = 800
 FUNCTION_LINES = 80
 README_LINES = 25
@@ -56,7 +56,8 @@ PATTERNS = [
     ),
 ]
 
-#: Folders of ltc_backend, lowest first: a folder only includes headers of earlier folders.
+#: Folders of ltc_backend, lowest first: a folder includes only its own headers and those of
+#: earlier folders.
 LAYERS = [
     "config",
     "source",

@@ -27,8 +27,8 @@ from torch_ltc.debug import no_fallback, no_sync
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
 
-# Random ops whose distribution depends only on sizes and numbers: torch itself draws
-# their results on the CPU at each call, as in eager, and passes them to the program.
+# Random ops whose distribution depends only on sizes and numbers. At each call, torch draws
+# their results on the CPU, as in eager, and the program gets them as inputs.
 _DRAWN = {
     "aten.bernoulli.p",
     "aten.rand_like.default",
@@ -170,8 +170,8 @@ class _BySizes:
 
 
 def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
-    """Returns a function that runs the node's op eagerly, because the compiler doesn't
-    support it, and compiles the rest of the graph. Logs a warning."""
+    """Returns a function that runs the graph: the node's op eagerly, because the compiler
+    doesn't support it, and the rest compiled. Logs a warning."""
     ops = [n for n in module.graph.nodes if n.op == "call_function"]
     calls = sum(n.target is node.target for n in ops)
     logger.warning(

@@ -31,8 +31,8 @@ from torch_ltc.config import config
 from torch_ltc.program import MODULE_STAGES, SYMBOLIC_STAGES, Program, SymbolicTrace
 from torch_ltc.step import mark_step
 
-#: The group of entry points of installed backends: the entry point with a backend's name
-#: is a function that registers the backend.
+#: The group of entry points of installed backends: each is named like a backend, and refers
+#: to a function that registers the backend.
 ENTRY_POINTS = "torch_ltc.backends"
 
 
@@ -60,8 +60,8 @@ def _compile_tosa(program: Program) -> Callable[..., Any]:
     return compile_mlir(program.bytecode)
 
 
-#: Stage and compile function of the backends that are always available: our own runtime
-#: via TOSA.
+#: Stage and compile function of each backend that is always available. "tosa" runs programs
+#: on our own runtime, compiled from TOSA.
 _BUILTIN: dict[str, tuple[str, Callable[[Program], Callable[..., Any]]]] = {
     "tosa": ("tosa", _compile_tosa)
 }

@@ -2,8 +2,8 @@
 
 The first calls run the function and are recorded. If two consecutive calls produce the
 same program, later calls check what the program depends on - shapes, dtypes, the Python
-objects that the function's code reads, hyperparameters - and run the program. Then
-neither the model's Python code nor autograd nor the tracer runs.
+objects that the function's code reads, hyperparameters - and run the program. In these
+calls, neither the model's Python code nor autograd nor the tracer runs.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _rebuild(shape: Any, tensors: Any) -> Any:
 
 
 def _leaves(shape: Any) -> list[Any]:
-    """Returns the non-tensor arguments. Raises _NotCapturable for containers that
-    `_rebuild` can't create."""
+    """Returns the values in `shape` that aren't tensors. Raises _NotCapturable for
+    containers that `_rebuild` can't create."""
     if shape is torch.Tensor:
         return []
     if shape[0] == "=":

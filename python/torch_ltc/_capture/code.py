@@ -46,8 +46,8 @@ def acts_for_torch(frame: FrameType | None) -> bool:
 
 
 def user_line(frame: FrameType | None) -> str:
-    """Returns the nearest caller's line that belongs neither to torch nor to the standard
-    library: "train.py:12"."""
+    """Returns the line of the nearest caller that belongs neither to torch nor to the
+    standard library: "train.py:12"."""
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_torch(name) and not is_standard(name):

@@ -70,7 +70,7 @@ class Numbers:
         self._bindings: list[tuple[int, int]] = []
 
     def fits(self, program: Any, state: Any) -> bool:
-        """Whether a trace has this program, and formulas for all its hyperparameters."""
+        """Whether a trace has this program and no hyperparameter without a formula."""
         return program == self._program and set(self._formulas) >= {
             name for h, _ in state.hyperparameters() for name in h
         }

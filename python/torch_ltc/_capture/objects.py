@@ -82,8 +82,8 @@ class Names:
 
     def __init__(self, codes: dict[CodeType, tuple[dict[str, Any], str]]) -> None:
         self.codes = codes
-        #: Names of attributes, and of attributes that are only called, in the user's code
-        #: and in all code.
+        #: Names of attributes (and, separately, of attributes that are only called) in the
+        #: user's code and in all code.
         self.own: set[str] = set()
         self.own_methods: set[str] = set()
         self.all = set(_MODULE)

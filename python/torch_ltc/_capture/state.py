@@ -48,8 +48,8 @@ class _Group:
             self.numbers["beta1"], self.numbers["beta2"] = betas
 
     def read_counts(self) -> None:
-        """Reads the step count after a traced step. Raises ValueError unless all parameters
-        have the same count, stored in CPU float32 tensors of rank 0."""
+        """Reads the step count after a traced step. Raises ValueError unless the parameters
+        with gradients have equal counts, stored in CPU float32 tensors of rank 0."""
         stepped = [p for p in self.group["params"] if p.grad is not None]
         states = [self.optimizer.state.get(p, {}) for p in stepped]
         counts = [state["step"] for state in states if "step" in state]
@@ -217,7 +217,8 @@ class State:
             return str(problem)
         if found := difference(self.objects, now):
             return str(found)
-        # If there was no gradient before the captured call, there must be none now.
+        # The recorded marks of tensors are kept: if there was no gradient before the
+        # captured call, there must be none now.
         expected = [
             new if new.kind != TENSOR else new._replace(values=old.values)
             for new, old in zip(now.nodes, self._nodes)
@@ -229,7 +230,7 @@ class State:
         return of_gradients(self._nodes[number]) if number >= 0 else ""
 
     def hyperparameters(self, ahead: int = 0) -> list[tuple[dict[str, float], float]]:
-        """Returns the hyperparameters of each group, with the number of its last step plus
+        """Returns the hyperparameters of each group, with the group's step count plus
         `ahead`."""
         return [(group.numbers, group.step + ahead) for group in self._groups]
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
-    """Returns the p-norms of all differences of rows. For p = 2, eager may use a matrix
-    product, which is less exact."""
+    """Returns the p-norm of the difference of each pair of rows. For p = 2, eager may use a
+    matrix product, which is less exact."""
     del compute_mode
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     if p == math.inf:  # of eager's distances, only cdist's maximum ignores NaN

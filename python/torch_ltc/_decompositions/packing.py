@@ -1,8 +1,9 @@
 """Decompositions for packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and
 `pad_packed_sequence`.
 
-The batch sizes are a CPU tensor, as recurrent networks require. Packing gathers the padded
-elements and unpacking the packed elements, so that the ops don't depend on the lengths.
+The batch sizes are a CPU tensor, as recurrent networks require. Packing gathers padded
+elements and unpacking gathers packed elements, so that the same ops are traced for all
+lengths.
 """
 
 from __future__ import annotations

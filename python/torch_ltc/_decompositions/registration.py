@@ -302,7 +302,8 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS.items()
     }
     with warnings.catch_warnings():
-        # Replaces fallbacks that were registered by name for ops that PyTorch decomposes.
+        # PyTorch warns that the formulas replace fallbacks, which were registered by name
+        # for ops that PyTorch decomposes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():

@@ -161,7 +161,7 @@ def _reflect(place: Tensor, low: float, high: float) -> Tensor:
 
 
 def _reflect_twice(place: Tensor, low: float, high: float) -> Tensor:
-    """Reflects positions with the roundings of eager's kernel for images."""
+    """Reflects positions with the same rounding as eager's kernel for images."""
     twice = 2 * (high - low)
     if twice <= 0:
         return torch.zeros_like(place)

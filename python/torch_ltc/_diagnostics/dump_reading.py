@@ -34,7 +34,7 @@ class Command:
     op: str  # "kernel_call", "matmul", "join"
     callee: str  # the function of a kernel call or host call
     lines: list[str]  # "train.py:12"
-    operands: list[int]  # numbers of buffers
+    operands: list[int]  # indices of buffers in the plan
     results: list[int]
     ops: list[str] = field(default_factory=list)  # "aten.tanh"
     modules: list[str] = field(default_factory=list)  # "body.1"
@@ -117,8 +117,9 @@ class Plan:
         return [b for b in self.buffers if b.place in ("arena", "output")]
 
     def offsets(self) -> list[tuple[Buffer, int]]:
-        """Returns a location in bytes for each new buffer: the offset for buffers in the
-        arena. Results, which have separate memory, follow the arena one after the other."""
+        """Returns an offset in bytes for each new buffer: the planned one for a buffer in
+        the arena. Results, which have separate memory, are placed after the arena, one
+        after the other."""
         placed, top = [], self.arena_bytes
         for buffer in self.new_buffers:
             if buffer.place == "arena":

@@ -1,8 +1,8 @@
 """Draws the traced graph `debug.dump(..., "dot")` as SVG, without Graphviz.
 
 Ops are arranged in rows, each op below everything that it reads. Parameters, and ops that
-only read parameters, are right above their first reader. A box shows the op, its shape and
-line; its tooltip shows the whole text. Colors denote modules.
+only read parameters, are right above their first reader. A box shows the op, the result's
+shape and the line; the tooltip shows the whole text. Colors denote modules.
 """
 
 from __future__ import annotations

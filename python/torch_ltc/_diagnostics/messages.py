@@ -20,8 +20,8 @@ def what_was_forbidden(error: BaseException | None) -> str:
 
 
 def _is_of_signal_handler(error: BaseException) -> bool:
-    """Whether a signal handler raised the error: Python may call handlers during any
-    code."""
+    """Whether a signal handler raised the error: Python may call handlers while any code
+    runs."""
     codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)

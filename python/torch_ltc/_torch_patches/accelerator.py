@@ -47,8 +47,8 @@ def _is_lazy_the_accelerator() -> bool:
 
 
 def note_use() -> None:
-    """Notes that the program uses device lazy: it names the device where PyTorch expects
-    the accelerator."""
+    """Notes that the program uses device lazy, because it names this device where PyTorch
+    expects the accelerator."""
     global _is_used
     _is_used = True
 

@@ -52,7 +52,7 @@ def _wrap_export(original: Callable) -> Callable:
         host = self.cpu() if view is None else view
         if view is not None:
             # The offset in the functional wrapper is only that of its last view (torch
-            # 2.13), so the view gets the tensor's offset.
+            # 2.13), so the exported tensor gets the lazy tensor's offset.
             host = view.as_strided(self.size(), self.stride(), self.storage_offset())
         capsule = original(host, copy=None, **options)
         if view is not None:
@@ -73,8 +73,8 @@ def _wrap_dlpack_device(original: Callable) -> Callable:
 
 
 def _wrap_import(original: Callable) -> Callable:
-    """Makes `from_dlpack` copy lazy tensors: PyTorch (2.13) ignores the flag of read-only
-    memory."""
+    """Makes `from_dlpack` copy lazy tensors: PyTorch (2.13) ignores DLPack's read-only
+    flag."""
 
     @functools.wraps(original)
     def from_dlpack(
@@ -127,8 +127,8 @@ def _wrap_reduction(original: Callable) -> Callable:
         if not _is_lazy(tensor) or (tensor.requires_grad and not tensor.is_leaf):
             return original(tensor)
         if get_spawning_popen() is not None:
-            # For an argument of a new process, the value itself is pickled: the process
-            # would open shared memory after the copy is gone.
+            # For an argument of a new process, the value itself is pickled: the new process
+            # would open shared memory only after the copy is gone.
             buffer = io.BytesIO()
             torch.save(tensor, buffer)
             return _load, (buffer.getvalue(),)

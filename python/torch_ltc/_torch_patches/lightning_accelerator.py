@@ -84,8 +84,8 @@ def _is_on_lazy(connector: Any) -> bool:
 
 
 def _connect(module: ModuleType) -> None:
-    """Patches a module whose class reads the arguments of Trainer or Fabric: the strategy,
-    the precision and `accelerator="auto"` follow the device."""
+    """Patches a module whose class reads the arguments of Trainer or Fabric, so that the
+    strategy, the precision and `accelerator="auto"` follow the device."""
     connector = getattr(module, "_AcceleratorConnector", None) or module._Connector
     choose_strategy = connector._choose_strategy
     make_precision = connector._check_and_init_precision
@@ -118,8 +118,8 @@ def _connect(module: ModuleType) -> None:
 
 
 def _parallelize(module: ModuleType) -> None:
-    """Makes strategy ddp use no device ids on device lazy: with ids, it creates CUDA
-    streams."""
+    """Makes strategy ddp use no device ids on device lazy: with ids, the strategy creates
+    CUDA streams."""
     strategy = module.DDPStrategy
     for name in ("determine_ddp_device_ids", "_determine_ddp_device_ids"):
         original = getattr(strategy, name, None)

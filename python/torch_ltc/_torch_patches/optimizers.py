@@ -117,7 +117,7 @@ def _allow_counts_on_the_device() -> None:
 
 def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
     # TorchScript compiles this function with torch.distributed.optim's functional
-    # optimizers.
+    # optimizers, so it must use TorchScript's subset of Python.
     def devices(supports_xla: bool = True) -> list[str]:
         return listed(supports_xla) + ["lazy"]
 

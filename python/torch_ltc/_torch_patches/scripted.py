@@ -16,7 +16,7 @@ import torch
 
 
 def move(module: torch.jit.ScriptModule, *args: Any, **kwargs: Any) -> None:
-    """Does `module.to(*args, **kwargs)`. Shared parameters stay shared."""
+    """Implements `module.to(*args, **kwargs)`. Shared parameters stay shared."""
     device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 

@@ -155,7 +155,8 @@ def _of_memory(
     storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
 ) -> torch.Tensor:
     """Returns the lazy tensor that corresponds to `tensor`, a view of `storage`, in the
-    lazy memory for `storage`. That memory is a copy, because the file may be mapped."""
+    lazy memory that represents `storage`. That memory is a copy, because the file may be
+    mapped."""
     base = getattr(storage, _BASE, None)
     if base is None:
         if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:

@@ -5,9 +5,9 @@ shared tensors by `data_ptr()` (safetensors, transformers, accelerate) work. An 
 valid until the next write to the tensor or the next end of a step, after which the value
 may be elsewhere. Elements are in row-major order, whatever the strides.
 
-PyTorch (2.13) treats the null pointer in the storage of a lazy tensor as an error. Below
-functionalization, where Python kernels of custom ops get values without a storage, it
-dereferences a null pointer.
+PyTorch's own functions (2.13) treat the null pointer in a lazy tensor's storage as an
+error. Below functionalization, where Python kernels of custom ops get values without a
+storage, they dereference a null pointer.
 """
 
 from __future__ import annotations

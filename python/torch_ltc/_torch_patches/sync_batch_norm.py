@@ -27,7 +27,7 @@ def _exact(x: Tensor) -> Tensor:
 
 def _statistics(x: Tensor, group: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Returns the mean and the variance of each channel over all ranks' `x`, and the number
-    of values in a channel."""
+    of values of a channel on all ranks."""
     channels, ranks = x.shape[1], dist.get_world_size(group)
     if x.numel():
         axes = [0, *range(2, x.dim())]
