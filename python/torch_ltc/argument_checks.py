@@ -10,7 +10,7 @@ import torch
 def check_bool(function: str, name: str, value: Any) -> None:
     if not isinstance(value, bool):
         raise TypeError(
-            f"torch_ltc.{function}: {name} is True or False, but got {value!r:.60}."
+            f"torch_ltc.{function}: {name} must be True or False, but got {value!r:.60}."
         )
 
 

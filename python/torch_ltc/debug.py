@@ -69,7 +69,7 @@ def dump(
     """
     if stage not in (*stage_files(), *DRAWINGS):
         names = ", ".join((*stage_files(), *DRAWINGS))
-        raise ValueError(f"Unknown stage '{stage}': it is one of {names}.")
+        raise ValueError(f"Unknown stage '{stage}': it must be one of {names}.")
     if isinstance(target, (int, str)):
         program = _program(target)
         if stage in DRAWINGS:

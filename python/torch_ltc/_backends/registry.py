@@ -141,7 +141,7 @@ def register_backend(
         raise ValueError("A backend's name must be a non-empty string.")
     if stage not in MODULE_STAGES:
         raise ValueError(
-            f"Unknown stage '{stage}' for backend '{name}': it is one of "
+            f"Unknown stage '{stage}' for backend '{name}': it must be one of "
             f"{', '.join(MODULE_STAGES)}."
         )
     if not callable(compile):

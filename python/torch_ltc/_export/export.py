@@ -440,5 +440,5 @@ def _output_rows(
 def _check_dialect(dialect: str) -> None:
     if dialect not in DIALECTS:
         raise ValueError(
-            f"Unknown dialect '{dialect}': it is one of {', '.join(DIALECTS)}."
+            f"Unknown dialect '{dialect}': it must be one of {', '.join(DIALECTS)}."
         )

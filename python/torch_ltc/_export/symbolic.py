@@ -184,7 +184,7 @@ def _traces(
         if attempt == 0:
             _settle(variables, trace, base)
     raise ValueError(
-        "The program has no form for all sizes: it has other ops when several sizes "
+        "The program has no form for all sizes: it has different ops when several sizes "
         "vary together."
     )
 
