@@ -124,7 +124,7 @@ def test_rate_set_by_hand_is_learnt_once() -> None:
             training.run(5)
 
     lazy = both(script)
-    # The first change shows which numbers are the rate.
+    # The first change shows which numbers follow from the rate.
     assert lazy.call.fallbacks == {"a hyperparameter changed for the first time": 1}
 
 
@@ -196,8 +196,8 @@ CHANGES = {
 
 
 def test_several_writes_outside_are_seen() -> None:
-    """Writes are noticed even if they leave the new value in the memory where the step
-    left its value."""
+    """Writes outside of the step are detected even if the new value is in the memory that
+    the step's result had."""
 
     def script(training: Training) -> None:
         training.run(5)
@@ -266,7 +266,8 @@ def test_views_of_before_see_every_step() -> None:
 
 
 def test_copies_keep_their_values() -> None:
-    """A buffer that another tensor holds isn't donated."""
+    """Replays don't change clones of parameters: a buffer that another tensor holds isn't
+    donated."""
 
     def script(training: Training) -> None:
         training.run(6)
@@ -288,7 +289,7 @@ def test_gradients_dropped_outside() -> None:
 
 
 def test_accumulated_gradients() -> None:
-    """Gradients that nothing sets to None are state of the step."""
+    """Gradients that are never set to None are part of the captured step's state."""
 
     def make(device: str):
         torch.manual_seed(0)

@@ -26,7 +26,8 @@ SETTINGS = SimpleNamespace(power=2)
 
 
 class Run:
-    """A model, an optimizer, other objects that a step may refer to, and its losses."""
+    """A model with its optimizer and batches, other objects that a step may refer to, and
+    the losses."""
 
     def __init__(self, device: str, make: Callable[[Run], Any]) -> None:
         global SCALE
@@ -35,7 +36,7 @@ class Run:
         random.seed(0)
         self.device = device
         self.model = nn.Sequential(
-            nn.Linear(4, 8, bias=False),  # before batch norm, its gradient is noise
+            nn.Linear(4, 8, bias=False),  # before batch norm, a bias's gradient is noise
             nn.BatchNorm1d(8, momentum=0.2),
             nn.LeakyReLU(0.1),
             nn.Dropout(0.25),
@@ -426,7 +427,7 @@ def test_writes_to_arguments() -> None:
 
 
 def test_writes_to_arguments_that_have_views() -> None:
-    """A view must see the write, so the step isn't replayed."""
+    """Views of the arguments see the step's writes to them."""
 
     def make(run: Run) -> Any:
         run.box = [x[:2] for x in run.batches]

@@ -1,5 +1,5 @@
-"""Controls a headless Chromium through its DevTools pipe: a page's requests, messages and
-rendering. Needs no package, only the browser."""
+"""Controls a headless Chromium through its DevTools pipe, to load pages and to read their
+requests, messages and rendering. Needs only the browser, no package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """Returns the installed browser, else one that playwright downloaded, else None."""
+    """Returns the installed browser, otherwise one that playwright downloaded, otherwise
+    None."""
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -49,7 +50,8 @@ PIXELS = """(async () => {
 
 @dataclass
 class Browser:
-    """`requests` and `messages` are those of the page that `open` loaded last."""
+    """A connection to a browser. `requests` and `messages` are those of the page that
+    `open` loaded last."""
 
     commands: Any
     answers: Any
@@ -126,7 +128,7 @@ class Browser:
         uint8 [height, width, 3]."""
         png = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
         page, self.session = self.session, ""
-        self.session = self._target()  # reads the pixels outside of the page
+        self.session = self._target()  # decodes the picture in a separate tab
         width, height, text = self.evaluate(PIXELS % png)
         self.session = page
         data = bytearray(base64.b64decode(text))

@@ -50,7 +50,7 @@ def test_a_program_from_memory_is_dumped(tmp_path: Path) -> None:
     assert "torch.aten.tanh" in (folder / "torch.mlir").read_text()
     assert "llvm" in (folder / "llvm.ll").read_text()
     assert torch_ltc.metrics()["compilations"] == compiled, "shown, not compiled"
-    assert torch_ltc.debug.dump(-1, "torch-raw")  # still the same program
+    assert torch_ltc.debug.dump(-1, "torch-raw")  # the last step can still be dumped
     entry = [e for e in torch_ltc.compile_log() if e["program"] == program][-1]
     assert entry["dump_directory"] == str(folder)
 
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with torch_ltc.debug.dump_to(tmp_path / "gone"):
-        # A file in place of the folder: no user can write there.
+        # With a file in place of the folder, no user can write to the folder.
         (tmp_path / "gone").rmdir()
         (tmp_path / "gone").write_text("")
         with caplog.at_level(logging.WARNING, logger="torch_ltc"):

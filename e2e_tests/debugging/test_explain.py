@@ -94,7 +94,7 @@ def test_a_healthy_loop() -> None:
 
 
 def test_reports_are_texts_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    class ZMQInteractiveShell:  # the shell's class in a notebook
+    class ZMQInteractiveShell:  # the shell of a notebook has a class of this name
         pass
 
     monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
@@ -211,7 +211,7 @@ def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None
     loop = Loop()
     loop.inputs = torch.randn(13, 8).to(
         "lazy"
-    )  # a separate program: each is reported once
+    )  # a new program, because each program is reported once
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(3):
             loop.kept_reference()
@@ -284,8 +284,8 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         for _ in range(12):
             y = x * 3
-            y.sum().item()  # read
-            kept.append(y + 1)  # the step continues: at its end a read isn't a cut
+            y.sum().item()  # an implicit sync
+            kept.append(y + 1)  # continues the step: a read at its end isn't a cut
             torch_ltc.mark_step()
     syncs = [r for r in caplog.records if "middle of a step" in r.message]
     assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]

@@ -123,7 +123,7 @@ def test_a_link_leads_to_its_command(dumps: Path, view: Browser) -> None:
     command = view.evaluate("document.querySelector('tr:target').id")
     assert command.startswith("command-")
     box = "document.querySelector('tr:target').getBoundingClientRect()"
-    # A scrolled frame may be placed half a pixel above the window.
+    # After scrolling, the row may begin half a pixel above the visible part.
     assert -1 < view.evaluate(f"{box}.top") < 1000, "scrolled into sight"
     background = "getComputedStyle(document.querySelector('tr:target')).backgroundColor"
     assert view.evaluate(background) == "rgb(255, 243, 191)", "and marked"

@@ -80,7 +80,7 @@ def assert_close(mine, eager, rtol, atol, where: str) -> None:
 
 def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[str]:
     """Asserts that the decomposition of op `name` has eager's results. Returns the names of
-    its ops. `expected`: the results, if eager has no kernel for the op."""
+    the decomposition's ops. `expected`: the results, if eager has no kernel for the op."""
     if expected is None:
         expected = reference(name, list(arguments))
     text, inputs = write_program(name, list(arguments), expected)

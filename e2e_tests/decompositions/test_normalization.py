@@ -11,7 +11,7 @@ from decompositions.torch_stage import (
 )
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
-# Gradients of weights are sums over whole batches.
+# Wide enough for gradients of weights, which are sums over whole batches.
 WIDE = {"rtol": 1e-4, "atol": 1e-5}
 
 
@@ -78,7 +78,7 @@ def test_rms_norm(dtype, eps):
 
 
 def test_rms_norm_backward():
-    # PyTorch has no CPU kernel: autograd of the forward formula is the reference.
+    # PyTorch has no CPU kernel for this op, so autograd of the forward op is the reference.
     x = torch.randn(3, 4, 8, requires_grad=True)
     weight = torch.randn(8, requires_grad=True)
     grad = torch.randn(3, 4, 8)

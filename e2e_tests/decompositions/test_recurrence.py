@@ -12,7 +12,8 @@ def states(count):
 
 
 def gradients(given, count):
-    """Returns gradients of the output and of the last states, None where not `given`."""
+    """Returns gradients of the output and of the last states, with None for each gradient
+    whose flag in `given` is 0."""
     grads = [torch.randn(STEPS, BATCH, SIZE), *states(count)]
     return [grad if is_given else None for grad, is_given in zip(grads, given)]
 

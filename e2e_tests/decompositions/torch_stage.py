@@ -1,8 +1,8 @@
 """Writes programs of the torch dialect as text, decomposes them with ltc-opt, and runs
 them.
 
-Programs run op by op with torch itself, so a decomposition is compared with the op that
-it replaces independently of later stages.
+Programs run op by op with torch itself, so that a decomposition can be compared with the op
+that it replaces without the later stages of the compiler.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DTYPES = {
     torch.uint8: "ui8",
     torch.bool: "i1",
 }
-# c10::ScalarType
+# Values of c10::ScalarType.
 SCALAR_TYPES = {
     torch.uint8: 0,
     torch.int8: 1,

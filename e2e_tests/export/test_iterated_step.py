@@ -36,7 +36,7 @@ class Training:
     def __init__(self, device: str, optimizer: str, dropout: float = 0.3) -> None:
         torch.manual_seed(0)
         self.model = nn.Sequential(
-            nn.Linear(5, 8, bias=False),  # before batch norm, its gradient is noise
+            nn.Linear(5, 8, bias=False),  # before batch norm, a bias's gradient is noise
             nn.BatchNorm1d(8),
             nn.Tanh(),
             nn.Dropout(dropout),
@@ -135,7 +135,8 @@ def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """Step counts are on the CPU again, and hyperparameters have their old values."""
+    """After an export, training continues as in eager, with the hyperparameters and step
+    counts that it had."""
     runs = []
     for device in ("cpu", "lazy"):
         training = Training(device, "adamw", dropout=0.0)

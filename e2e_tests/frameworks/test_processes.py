@@ -1,5 +1,5 @@
-"""Tests DataLoader, pinned memory, DataParallel, ensembles and processes in the forms that
-programs use if they query the accelerator."""
+"""DataLoader, pinned memory, DataParallel, ensembles and spawned processes work on device
+lazy."""
 
 from __future__ import annotations
 

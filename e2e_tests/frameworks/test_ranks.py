@@ -1,5 +1,5 @@
-"""Frameworks that start and join several processes: the losses on device lazy are
-those of the CPU."""
+"""With frameworks that start several processes, the losses on device lazy equal those on
+the CPU."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_lightning_autocast(tmp_path: Path) -> None:
 
 def test_lightning_chooses_the_accelerator_of_torch(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning")
-    # The device is the accelerator of a program that uses the device.
+    # In a program that has created a lazy tensor, the accelerator is device lazy.
     torch.ones(1, device="lazy").add(1)
     assert torch.accelerator.current_accelerator().type == "lazy"
     module, _ = fit(lightning, tmp_path, accelerator="auto")
@@ -248,7 +248,7 @@ def test_transformers_trainer(tmp_path: Path) -> None:
         ).stdout
         used, shape, losses[device] = json.loads(output.split("RESULT")[1])
         assert used == device and shape == [24, 2]
-        # A run that resumes in the middle ends like the whole run.
+        # A run that resumes from a checkpoint ends with the loss of the uninterrupted run.
         assert losses[device][2] == pytest.approx(losses[device][1], rel=1e-5)
     assert losses["lazy"] == pytest.approx(losses["cpu"], rel=1e-4)
 
