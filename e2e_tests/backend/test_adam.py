@@ -1,5 +1,5 @@
-"""A default step of Adam is one node for each parameter; special cases use torch's
-implementation."""
+"""A step of Adam with default options is one node for each parameter; special cases use
+torch's implementation."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_parameter_in_two_places_is_stepped_twice() -> None:
 
 
 class CountsCalls(torch.optim.AdamW):
-    """A subclass that overrides `step` and calls `_init_group`: both must be unchanged."""
+    """Overrides `step` and calls `_init_group`, both of which must work as in eager."""
 
     calls = 0
 

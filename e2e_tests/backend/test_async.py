@@ -1,5 +1,5 @@
-"""Steps run asynchronously to the tracing thread; a read of a value raises the errors of
-its step."""
+"""Steps run asynchronously to the tracing thread; a read of a value raises the error of
+the step that computes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_results_are_right_while_steps_are_in_flight() -> None:
 
 
 def test_a_failing_step_is_reported_by_the_read() -> None:
-    # The interpreter makes a step fail at run time: an index out of range.
+    # In the interpreter, an index out of range makes the step fail at run time.
     with torch_ltc.config(tier="interpret"):
         table = torch.randn(4, 2).to("lazy")
         index = torch.tensor([9]).to("lazy")
@@ -37,8 +37,8 @@ def test_a_failing_step_is_reported_by_the_read() -> None:
 
 
 def test_a_new_tensor_of_a_failed_step_has_no_value() -> None:
-    """A failed op's result doesn't get its operand's value, although the op looks like an
-    update of the operand."""
+    """Each read of a failed op's result raises; the result doesn't get the operand's value,
+    although the op looks like an update of the operand."""
     table = torch.zeros(4, 2, device="lazy")
     rows = torch.ones(1, 2, device="lazy")
     torch_ltc.mark_step()
@@ -66,7 +66,7 @@ def test_a_read_of_an_old_value_tells_the_error() -> None:
 
 
 def failing_update(table: torch.Tensor) -> None:
-    """An in-place update that can't be computed."""
+    """Runs a step that fails to update `table` in place."""
     table.add_(torch.ones(4, 2).to("lazy")[torch.tensor([9]).to("lazy")])
     torch_ltc.mark_step()
 

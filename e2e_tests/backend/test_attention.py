@@ -215,7 +215,8 @@ def test_short_without_gradient(mask, layout, dtype, mode, tier) -> None:
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_short_without_gradient_is_one_op(mode) -> None:
-    """torch's decomposition has 27 ops."""
+    """Without gradients, attention on short sequences is traced as one op; torch's
+    decomposition has 27."""
     inputs = short_operands("lazy", "rows", torch.float32)
     torch_ltc.mark_step()
     before = torch_ltc.metrics()["traced_ops"]

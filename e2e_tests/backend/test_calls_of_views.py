@@ -1,4 +1,5 @@
-"""Counts in a profile what views, writes through views and op-by-op runs call."""
+"""Views dispatch no other ops, and writes through them and op-by-op runs make no
+unnecessary copies: profiles and metrics count the calls."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def test_memory_that_others_read_is_not_written_op_by_op() -> None:
         torch.lazy.synchronize()
         seen = parameter.view(2, 6)
         copy = seen.clone()
-        copy[0] = 1.0  # op by op, `copy` was a view of the parameter's memory so far
+        copy[0] = 1.0  # in an op-by-op run, `copy` shares the parameter's memory until now
         doubled = parameter * 2
         both = doubled.t().clone()
         doubled[1] = 5.0

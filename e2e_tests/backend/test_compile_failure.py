@@ -109,7 +109,7 @@ def test_raising_instead(refused) -> None:
 
 
 def test_what_the_dialect_cannot_say() -> None:
-    """A real rejection: scale_grad_by_freq has no lowering."""
+    """The gradient with scale_grad_by_freq, which has no lowering, equals eager's."""
     weight = torch.randn(5, 3)
     lazy = weight.to("lazy").requires_grad_()
     weight.requires_grad_()

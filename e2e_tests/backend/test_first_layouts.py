@@ -1,4 +1,5 @@
-"""The first lazy tensor may be sparse; a few more ops have eager's results."""
+"""The first lazy tensor of a process may be sparse. EmbeddingBag's mode "max" and complex
+numbers from Python have eager's results."""
 
 from __future__ import annotations
 

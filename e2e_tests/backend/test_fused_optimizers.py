@@ -47,7 +47,7 @@ def run(
     steps: int = 4,
     **options: Any,
 ) -> list[torch.Tensor]:
-    """Returns parameters, gradients and states after steps whose rates vary."""
+    """Returns parameters, gradients and states after steps whose learning rates vary."""
     torch.manual_seed(0)
     shapes = SHAPES
     if kind is torch.optim.SGD and dtype.itemsize == 2:
@@ -177,8 +177,8 @@ def test_states_are_loaded(kind: type, fused: bool | None) -> None:
 
 
 def test_the_ops_by_themselves() -> None:
-    """The fused ops accept counts on the device if they are called directly, as other
-    optimizers do."""
+    """The fused ops accept step counts on the device if they are called directly, as
+    optimizers outside of torch call them."""
     results = {}
     for device in ("cpu", "lazy"):
         parameter, grad = (torch.linspace(-1, 1, 6).to(device) for _ in range(2))

@@ -41,7 +41,7 @@ def _scores(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _constant(i: int) -> list[Tensor]:
-    """An input of constant sizes, which bound the sizes that vary."""
+    """Returns an input of constant sizes, which bound the sizes that vary."""
     return [torch.randn(40, 24)]
 
 
@@ -102,7 +102,7 @@ def _cut_out(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """embedding_bag, whose checks name the number of indices in their messages."""
+    """Calls embedding_bag, whose error messages contain the number of indices."""
     indices = torch.arange(20 + 3 * i, device=w.device) % 9
     offsets = torch.arange(4 + i, device=w.device) * 2
     return (F.embedding_bag(indices, inputs[0], offsets) * w).square().mean()
@@ -117,8 +117,8 @@ def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _kept_patches(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """A masked autoencoder that keeps a varying number of 16 patches. The bound, 16, is a
-    size of both inputs, of which one is sorted."""
+    """A masked autoencoder that keeps a varying number of its 16 patches. The bound, 16,
+    is a size of both inputs, of which one is sorted."""
     patches, noise = inputs
     x, kept = patches * w[0], 4 + i % 9
     order = noise.argsort(1)
@@ -352,7 +352,7 @@ def _resize(mode: str, draw: random.Random) -> Iterator[tuple[Tensor, ...]]:
 
 def test_nearest_rows_of_any_sizes() -> None:
     """Programs for all sizes compute which input row each result row copies and, in the
-    gradient, which copies an input row has."""
+    gradient, which result rows are copies of each input row."""
     torch_ltc.reset_metrics()
     for lazy, eager in _resize("nearest", random.Random(0)):
         torch.testing.assert_close(lazy, eager)
@@ -360,8 +360,8 @@ def test_nearest_rows_of_any_sizes() -> None:
 
 
 def test_searches_of_any_sizes() -> None:
-    """searchsorted equals eager's for equal elements, NaN, both sides, sorters, and rows of
-    any length."""
+    """searchsorted has eager's results for equal elements, NaN, both sides, sorters, and
+    rows of any length."""
     draw = random.Random(1)
     torch_ltc.reset_metrics()
     for _ in range(30):
@@ -382,7 +382,7 @@ def test_searches_of_any_sizes() -> None:
 
 
 def test_moments_of_any_sizes() -> None:
-    """std and var equal eager's, including those of equal elements."""
+    """std and var have eager's results, including those of equal elements."""
     torch_ltc.reset_metrics()
     for n in (5, 7, 12, 100, 3, 1000):
         for x in (torch.full((n,), 2.0), torch.full((n, 3), 0.1), torch.randn(n) + 1e4):
@@ -392,7 +392,8 @@ def test_moments_of_any_sizes() -> None:
 
 
 def test_slices_that_end_beyond_their_operand() -> None:
-    """A constant end leads to two skeletons: it is within the operand or beyond its end."""
+    """Slices with a constant end have two skeletons: one if the end is within the operand,
+    one if it is beyond."""
     torch_ltc.reset_metrics()
     for n in (5, 70, 9, 60, 11, 33, 31, 32, 50, 2, 64, 20, 40):
         x = torch.randn(n, 3)

@@ -214,7 +214,8 @@ def _agree(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> N
 
 
 def test_bounds_that_cut_other_sizes() -> None:
-    """Constant bounds are clamped at some of the sizes, but not at the stand-ins."""
+    """Results are right if constant bounds are clamped at some sizes, but not at the
+    stand-ins."""
     _agree(lambda x: x[:50].sum(0), (70, 3), (90, 3), (20, 3), (50, 3), (51, 3))
     _agree(lambda x: x[:, 40:].sum(), (2, 90), (2, 70), (2, 41), (2, 40), (2, 30))
     _agree(lambda x: x.diagonal(7).sum(), (20, 30), (25, 40), (40, 20), (9, 60))

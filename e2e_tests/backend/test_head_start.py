@@ -78,7 +78,8 @@ def test_steps_that_alternate(period):
 
 
 def test_a_step_that_differs():
-    """Some steps differ from the expected trace, in their first, middle or last ops."""
+    """Head starts don't change the results of a loop in which some steps differ from the
+    expected trace."""
 
     def odd(step: int, net: nn.Module) -> float | None:
         if step == 5:
@@ -142,7 +143,8 @@ def test_an_op_that_fails():
 
 
 def test_data_that_is_replaced():
-    """The inputs change in each step; in one step, both are the same tensor."""
+    """Head starts use the inputs of the current step; in one step, both inputs are the
+    same tensor."""
 
     def run() -> list:
         torch.manual_seed(2)

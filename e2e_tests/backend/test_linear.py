@@ -20,7 +20,8 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def both(compute) -> None:
-    """Compares the tensors that `compute(device)` returns, and their strides."""
+    """Compares the values and strides of the tensors that `compute` returns for lazy and
+    CPU."""
     for lazy, eager in zip(compute("lazy"), compute("cpu"), strict=True):
         tolerance = {"rtol": 5e-2, "atol": 0.1} if eager.dtype == torch.bfloat16 else {}
         assert lazy.stride() == eager.stride()
@@ -80,8 +81,9 @@ def test_gradients_that_are_views() -> None:
     def compute(device: str) -> list[torch.Tensor]:
         module, x = layer(device), values(device, 4, 8)
         y = module(x)
-        y.sum().backward(retain_graph=True)  # expanded
-        y.t().matmul(torch.ones(4, 2, device=device)).sum().backward()  # transposed
+        y.sum().backward(retain_graph=True)  # the gradient is expanded
+        # The gradient is transposed.
+        y.t().matmul(torch.ones(4, 2, device=device)).sum().backward()
         return [x.grad, module.weight.grad, module.bias.grad]
 
     both(compute)

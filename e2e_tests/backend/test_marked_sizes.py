@@ -1,5 +1,5 @@
 """torch_ltc.mark_dynamic and mark_static determine how many programs are compiled, and
-raise errors."""
+raise errors for invalid marks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def _loop(
     shapes: list[tuple[int, ...]],
     mark: Callable[[Tensor], Any],
 ) -> list[int]:
-    """The number of programs compiled in each step; compares the results with eager."""
+    """Returns the number of programs compiled in each step; compares the results with
+    eager's."""
     counts = []
     with counting() as total:
         for shape in shapes:
@@ -140,7 +141,8 @@ def test_labels_follow_the_batch() -> None:
 
 
 def test_a_wrong_prediction_is_corrected() -> None:
-    """The end 7 doesn't depend on the size, although it is one less in the first trace."""
+    """The end 7 doesn't depend on the size, although it is the first trace's size minus
+    one."""
 
     def rows(x: Tensor) -> Tensor:
         return x[:7].square() + torch.arange(8, device=x.device)[1:, None]
@@ -177,8 +179,8 @@ def test_sizes_that_are_not_marked_as_static_vary() -> None:
 
 
 def test_a_static_size_that_bounds_slices() -> None:
-    """A data set's number of rows would be a symbol without the mark, because slices of
-    varying length read it."""
+    """A data set's number of rows isn't a symbol if it is marked static, although slices
+    of varying length read the data set."""
     rows = torch.randn(40, 3)
     data = rows.to("lazy")
     torch_ltc.mark_static(data)

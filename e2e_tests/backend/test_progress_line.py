@@ -8,8 +8,8 @@ import torch_ltc
 
 
 def _compile(num_ops: int) -> float:
-    """Compiles a program without repetition, because equal kernels are compiled only once.
-    Returns the seconds."""
+    """Compiles a program whose kernels all differ, because equal kernels are compiled only
+    once. Returns the compilation's duration in seconds."""
     x = torch.randn(40, device="lazy")
     keep = []
     for n in range(num_ops):

@@ -83,7 +83,7 @@ def test_fork_rng() -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_no_recompilation(name: str) -> None:
-    """New numbers are new arguments of the same program."""
+    """Each step draws new random numbers without compiling another program."""
     x = torch.ones(2, device="lazy")
 
     def step() -> torch.Tensor:
@@ -110,8 +110,8 @@ def test_generator_argument() -> None:
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_dropout_rounds_like_eager(dtype: torch.dtype, tier: str) -> None:
-    """Kept elements equal eager's bitwise, for probabilities whose factor rounds
-    differently in double precision."""
+    """Kept elements equal eager's bitwise, for probabilities whose scale factor would be
+    rounded differently in double precision."""
 
     def dropped(device: str, p: float) -> list[torch.Tensor]:
         torch.manual_seed(0)

@@ -88,8 +88,8 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
 
 
 def test_other_kinds() -> None:
-    """Operands that are the same tensor, or differ in strides, numbers or dtypes, are of
-    separate kinds."""
+    """A call isn't mistaken for a remembered call that differs in strides, numbers or
+    dtypes, or in which operands are the same tensor."""
     torch.manual_seed(1)
     a, b = torch.rand(4, 4), torch.rand(4, 4)
     calls: list[tuple[Callable, tuple]] = [
@@ -168,8 +168,8 @@ def test_default_dtypes() -> None:
 
 
 def test_a_recording_holds_no_tensors() -> None:
-    """Recordings and lists of operands hold no tensors, which would otherwise be computed
-    and kept alive.
+    """Remembered calls and their lists of operands hold no tensors, which would otherwise
+    be computed and kept alive.
     """
     torch_ltc.mark_step()
     torch_ltc.wait_device_ops()

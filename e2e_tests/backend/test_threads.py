@@ -52,7 +52,8 @@ def end_step_sometimes(choice: random.Random) -> None:
 @pytest.mark.parametrize("donation", [True, False])
 @pytest.mark.parametrize("is_async", [True, False])
 def test_shared_accumulator(donation: bool, is_async: bool, trial: int) -> None:
-    """A shared tensor is written under a lock and read without it."""
+    """No write is lost if threads write a shared tensor under a lock and read it without
+    the lock."""
     with torch_ltc.config(donation=donation, async_execution=is_async):
         x = torch.zeros(50, device="lazy")
         lock = threading.Lock()
@@ -258,7 +259,7 @@ def test_models_of_their_own_train_as_alone() -> None:
             optimizer.step()
         return [p.detach().cpu() for p in net.parameters()]
 
-    # Weights come from the generator that all threads share.
+    # A thread draws its weights under the lock, because all threads share a generator.
     lock = threading.Lock()
     expected = [train(seed, "cpu") for seed in range(4)]
     results: dict[int, list[torch.Tensor]] = {}

@@ -201,7 +201,7 @@ def test_a_compilation_begins_when_it_would_have_paid(
     processors: int | None, paid: float
 ) -> None:
     """The compilation begins when a compiled program would have saved the 0.15 s that it
-    takes to load the compiler, or a third of them if a processor is idle. A compiled
+    takes to load the compiler or, if a processor is idle, a third of that time. A compiled
     program saves less than half of the time of an interpreted one."""
     program = f"""
         import os, time
@@ -210,7 +210,7 @@ def test_a_compilation_begins_when_it_would_have_paid(
 
         x = torch.full((700, 700), 1e-3).to("lazy")
         begin = time.process_time()
-        # It fails at once, which is in the log when it begins.
+        # The compilation fails as soon as it begins, and the metrics count the failure.
         with torch_ltc.config(force_compile_failure="aten::atan"):
             for _ in range(10_000):
                 float(x.atan().sum())
@@ -226,8 +226,8 @@ def test_a_compilation_begins_when_it_would_have_paid(
 
 
 def test_time_in_which_a_process_waits_does_not_count() -> None:
-    """The time of a program in the tier's decision is processor time: a process that is
-    stopped most of the time doesn't compile earlier."""
+    """The tier's decision depends on a program's processor time: a process that is stopped
+    most of the time doesn't compile earlier."""
     program = """
         import time
         import torch, torch_ltc
@@ -286,7 +286,8 @@ def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
 
 @pytest.mark.parametrize("tier", ["auto", "interpret", "compile"])
 def test_views_and_writes_through_them(tier: str) -> None:
-    """The interpreter runs views in place of the graph's copies of views."""
+    """Views and writes through them have eager's values in each tier; the interpreter runs
+    the graph's copies of views as views."""
 
     def program(device: str) -> list[torch.Tensor]:
         x = torch.arange(24.0, device=device).view(2, 3, 4)

@@ -166,7 +166,7 @@ A, B = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3) - 2
 @pytest.mark.parametrize(
     "usual, other",
     [
-        (lambda a, b: (a + b) * a, lambda a, b: (b + a) * a),  # an operand
+        (lambda a, b: (a + b) * a, lambda a, b: (b + a) * a),  # operands exchanged
         (lambda a, b: (a - b) * a, lambda a, b: (a - b) * (a - b)),
         (lambda a, b: a.sum(0) * b, lambda a, b: a.sum(1).view(2, 1) * b),
         (lambda a, b: a.exp() + b, lambda a, b: a.exp() + b[:1]),

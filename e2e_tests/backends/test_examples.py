@@ -1,6 +1,6 @@
 """Each example backend trains a perceptron and a convolutional network to eager's
 losses; with --full the compilers train all models of the examples and the zoo. If a
-peer isn't installed, its tests are skipped with a message."""
+backend's compiler isn't installed, its tests are skipped with a message."""
 
 from __future__ import annotations
 

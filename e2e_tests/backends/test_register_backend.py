@@ -132,7 +132,7 @@ def test_programs_are_compiled_once_each() -> None:
 
 
 def plus_one(kind: str):
-    """Returns a function that computes x + 1 and returns it in an allowed form."""
+    """Returns a function that returns x + 1 in the allowed form `kind`."""
     if kind == "tensor":
         return lambda x: [x + 1]
     if kind == "lone tensor":

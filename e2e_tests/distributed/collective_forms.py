@@ -179,7 +179,8 @@ def _point_to_point(device, group, is_async):
 
 
 def _empty(device, group, is_async):
-    """Tensors without elements, and an all-to-all in which only one rank sends rows."""
+    """Runs collectives of tensors without elements, and an all-to-all in which only one
+    rank sends rows."""
     size, rank = dist.get_world_size(group), dist.get_rank(group)
     x, y, received, part = (torch.zeros(0, 3, device=device) for _ in range(4))
     parts = [torch.zeros(0, 3, device=device) for _ in range(size)]
@@ -233,7 +234,7 @@ def _objects(device, group, is_async):
 
 
 def _not_read(device, group, is_async):
-    """Two equal collectives whose results aren't used still run on all ranks."""
+    """Runs two equal collectives whose results aren't used, then one whose result is."""
     x = _numbers(device, 3)
     for _ in range(2):
         _wait([dist.all_reduce(x.clone(), group=group, async_op=is_async)])

@@ -162,7 +162,7 @@ def compare(rank: int, tier: str) -> None:
 
 
 def count_programs(rank: int) -> None:
-    """After the first steps, each step is the same program, without a cut."""
+    """After the first steps, each step runs the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 

@@ -63,7 +63,7 @@ def columns(device: str):
 
 
 def uneven(device: str):
-    """Parts of different sizes, some of them empty."""
+    """Shards parameters into parts of different sizes, some of them empty."""
     torch.manual_seed(1)
     layers = nn.Linear(8, 5), nn.ReLU(), nn.Linear(5, 7), nn.ReLU(), nn.Linear(7, 4)
     model = fully_shard(nn.Sequential(*layers).to(device), mesh=_whole(device))
@@ -91,7 +91,7 @@ def accumulated(device: str):
 
 
 def hybrid(device: str):
-    """Sharded along a row of the mesh, replicated along its columns."""
+    """Shards parameters along the rows of the mesh; replicates them along the columns."""
     rows, columns = 2, dist.get_world_size() // 2
     mesh = init_device_mesh(device, (rows, columns), mesh_dim_names=("dp", "shard"))
     yield from _train(sharded(device, mesh), device)
@@ -176,7 +176,7 @@ CASES = [
 
 
 def count_programs(rank: int) -> None:
-    """After the first steps, each step is the same program, without a cut."""
+    """After the first steps, each step runs the same program, without a cut."""
     import torch_ltc
     from counting import sync_names
 
@@ -239,8 +239,8 @@ def overlap(rank: int) -> None:
             and commands[j]["operands"][-1]["buffer"] == exchanged
         )
         hidden.append("matmul" in callees[i:end])
-    # Three exchanges can't overlap: in each direction the gather of the first layer, and
-    # the reduction of the last gradients.
+    # Three exchanges can't overlap with products: the first gathers of the forward and
+    # the backward pass, and the reduction of the last gradients.
     assert len(hidden) == 3 * len(model), hidden
     assert sum(hidden) >= len(hidden) - 3, (hidden, callees)
 

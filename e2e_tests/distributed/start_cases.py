@@ -75,7 +75,7 @@ def compare_replays(rank: int, tier: str) -> None:
     for ours, eager in zip(values, expected, strict=True):
         torch.testing.assert_close(ours, eager, rtol=1e-5, atol=1e-6)
     assert function.replays >= 6, (function.traces, dict(function.fallbacks))
-    # The chain of collectives continues after replays.
+    # A collective that is traced after replays has eager's value, too.
     x = torch.ones(2, device="lazy")
     dist.all_reduce(x)
     assert x.tolist() == [dist.get_world_size()] * 2

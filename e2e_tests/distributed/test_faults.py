@@ -1,6 +1,5 @@
-"""Ranks that differ, are late or end: the other ranks raise an error instead of
-waiting.
-"""
+"""If a rank's collectives differ, or the rank is late or ends, the other ranks raise an
+error instead of waiting."""
 
 from __future__ import annotations
 

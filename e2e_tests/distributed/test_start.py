@@ -71,7 +71,7 @@ def _run_program(cache: Path) -> float:
 
 
 def _count_opened(file: Path) -> int:
-    """Returns how many descriptors of processes of this machine refer to `file`."""
+    """Returns how many file descriptors on this machine refer to `file`."""
     count = 0
     for link in glob.glob("/proc/[0-9]*/fd/*"):
         with contextlib.suppress(OSError):  # closed meanwhile, or another user's
@@ -99,7 +99,7 @@ def test_a_lock_on_a_removed_file_excludes_nobody(tmp_path):
         run = pool.submit(_run_program, cache)
         while _count_opened(file) < 2:  # the program waits for the lock
             time.sleep(0.01)
-        # A process that starts removes files that nobody has locked; a third process then
+        # A starting process removes lock files that nobody has locked; another process then
         # creates and locks a new file.
         file.unlink()
         second = _lock(file)

@@ -115,7 +115,7 @@ def _show(first: int, last: int, short: bool, loops: bool) -> None:
     def fails(program: Program) -> bool:
         try:
             return bool(difference(program))
-        except Exception:  # a line that eager rejects without the lines before it
+        except Exception:  # eager rejects a line without the removed ones
             return False
 
     draw = _drawer(loops)

@@ -63,7 +63,8 @@ def broadcasts_to(shape: torch.Size):
 
 
 def operand(d: Drawing, like: torch.Tensor, dtype=None, exact_shape=False) -> str:
-    """Draws a value that broadcasts to `like`, of dtype `dtype` if one is given."""
+    """Draws a value that broadcasts to `like` or, if `exact_shape`, has its shape. The
+    value has dtype `dtype` if one is given."""
     wanted = dtype or (like.dtype if d.random.random() < 0.7 else d.dtype())
 
     def fits(tensor: torch.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""What the rules draw: a value, a dimension, a number."""
+"""Draws values, dimensions and numbers for the rules."""
 
 from __future__ import annotations
 

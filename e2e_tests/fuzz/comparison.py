@@ -77,7 +77,7 @@ class MovedByAnUlp(TorchDispatchMode):
             else:
                 result.add_(scale * ulp * random)
             if positive:
-                result.clamp_(min=0)  # squares stay nonnegative: they may have roots
+                result.clamp_(min=0)  # stays nonnegative: a square root may follow
             if share:
                 result.clamp_(0, 1)  # a probability stays in [0, 1]
 

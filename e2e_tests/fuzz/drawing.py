@@ -81,8 +81,9 @@ class Drawing:
         return Program(self.seed, self._accepted(), longest)
 
     def _accepted(self) -> list[Line]:
-        """Returns the lines before the first that eager rejects when the program runs as a
-        whole: autograd may remember a write of an op that wasn't drawn and was undone.
+        """Returns the lines before the first one that eager rejects when the whole program
+        runs. While lines were drawn, autograd may have remembered writes of rejected ops,
+        although they were undone.
         """
         scope = scope_of("cpu", lambda name, tensor: None)
         torch.manual_seed(self.seed)
@@ -335,4 +336,4 @@ class Drawing:
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:
-            return False  # a view that was created with others, and then written
+            return False  # one op created this view with others, and it was written since

@@ -50,7 +50,8 @@ _TOLERANCE = {
 @dataclass
 class Outcome:
     """The outcome of a call. `kind` is "" (agrees), "wrong", "refused" or "accepted" (only
-    lazy or only eager raises), "class" or "words" (of the error differ), or "crash"."""
+    lazy or only eager raises), "class" or "words" (the errors' classes or messages differ),
+    or "crash"."""
 
     call: str
     kind: str
@@ -196,7 +197,8 @@ def drawn(name: str, number: int, seed: int) -> Call:
 
 
 def names(pattern: str = "") -> list[str]:
-    """Names of recorded ops that match the pattern, except those in LEFT_OUT."""
+    """Returns the names of recorded ops that match the pattern, except those that match
+    one of LEFT_OUT."""
     return [
         name
         for name in recorded_calls()

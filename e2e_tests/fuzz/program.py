@@ -14,8 +14,8 @@ Values = list[tuple[str, torch.Tensor]]
 
 
 def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Multiples of 1/4 in [-2, 2], integers in [-3, 3], or bools: sums and products of
-    a few such numbers are exact in any order."""
+    """Returns random multiples of 1/4 in [-2, 2], integers in [-3, 3], or bools. Sums and
+    products of a few such numbers are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return (torch.rand(shape, generator=generator) < 0.5).to(device)
@@ -32,7 +32,7 @@ def noise(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch
 
 
 def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
-    """Distinct whole numbers around 0, in random order."""
+    """Returns distinct whole numbers around 0, in random order."""
     generator = torch.Generator().manual_seed(seed)
     count = torch.Size(shape).numel()
     whole = torch.randperm(count, generator=generator) - count // 2
@@ -40,7 +40,7 @@ def order(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch
 
 
 def below(limit: int, seed: int, shape: list[int], device: str) -> torch.Tensor:
-    """Random int64 numbers in [0, limit)."""
+    """Returns random int64 numbers in [0, limit)."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(max(limit, 1), shape, generator=generator).to(device)
 

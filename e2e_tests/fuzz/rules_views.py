@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _factors(d: Drawing, count: int) -> list[int]:
-    """Sizes whose product is `count`."""
+    """Returns random sizes whose product is `count`."""
     sizes, rest = [], count
     for prime in (2, 3, 5, 7):
         while rest and rest % prime == 0 and rest > 1:
@@ -129,7 +129,8 @@ def split_with_sizes(d: Drawing) -> Drawn:
 
 
 def scatter_of(viewed: Callable[[Drawing], Drawn], op) -> Callable[[Drawing], Drawn]:
-    """`slice_scatter` and similar ops: the view's arguments follow the source."""
+    """Draws the arguments of `slice_scatter` and similar ops, in which the arguments of the
+    view follow the source."""
 
     def rule(d: Drawing) -> Drawn:
         inner = viewed(d)
