@@ -94,8 +94,8 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
 
 
 def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
-    """Returns the general graph of the first programs and their number; None and 0 if
-    there is none."""
+    """Returns the general graph of the first programs and the number of these programs;
+    None and 0 if there is no such graph."""
     reason = ""
     for seen in range(2, min(len(group), 4) + 1):
         try:

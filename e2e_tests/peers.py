@@ -41,7 +41,7 @@ class Peer:
         answer = subprocess.run(
             [self.python(), "-c", where], capture_output=True, text=True, check=True
         )
-        # After the entries of PYTHONPATH, whose packages the peer's must not replace.
+        # The peer's packages come last: they must not replace those in PYTHONPATH.
         paths = [os.environ.get("PYTHONPATH", ""), answer.stdout.strip()]
         return os.pathsep.join(path for path in paths if path)
 

@@ -18,7 +18,7 @@ def run_python(
     before: Sequence[str] = (),
     **environment: str,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the text of a program, and raises AssertionError if it fails and `check`.
+    """Runs the text of a program. With `check`, raises AssertionError if the program fails.
 
     `file`: the path to which the text is written first, for programs whose subprocesses
     import it. `before`: a command, such as an emulator's, whose arguments are Python's

@@ -1,6 +1,6 @@
 """Programs whose numbers Python computes from sizes: halves, remainders, rounded
-quotients, bounds. A program for all sizes must compute eager's values at each size, or
-not be used there.
+quotients, bounds. A program for all sizes must compute eager's values at each size for
+which it is used.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def test_derived_numbers(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [1127, 1276])
 def test_length_that_follows_from_a_size(seed: int) -> None:
-    """The end of a slice was computed from the length of its result, which isn't known
-    when a graph is rebuilt."""
+    """Two seeds that failed when a slice's end was computed from the length of its result,
+    which isn't known when a graph is rebuilt."""
     Case(seed).check()
 
 

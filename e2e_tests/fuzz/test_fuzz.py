@@ -1,4 +1,4 @@
-"""Programs that failed once, and a sample of random programs."""
+"""Programs that failed once, and a sample of random programs, have eager's results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def test_a_seed_is_a_program() -> None:
 
 @pytest.mark.parametrize("seed", [4761, 3, 4, 5, 6])
 def test_what_was_drawn_is_what_runs(seed: int) -> None:
-    """In seed 4761, an `as_strided_` that wasn't drawn left its geometry behind."""
+    """Ops that are tried but not drawn have no effect on the values of the drawing: in seed
+    4761, such an `as_strided_` left its geometry behind."""
     drawing = Drawing(seed)
     program = drawing.program(drawing.random.randint(5, 60))  # like `draw`
     left = {n: (t.shape, t.stride(), t.dtype) for n, t in drawing.values.items()}
@@ -61,7 +62,8 @@ def test_what_was_drawn_is_what_runs(seed: int) -> None:
 
 
 def test_what_was_not_drawn_leaves_no_gradient() -> None:
-    """In seed 635824, a write to a tensor that requires gradients is undone."""
+    """A program runs although its drawing undid a write to a tensor that requires gradients
+    (seed 635824)."""
     draw(635824).run("cpu")
 
 
@@ -84,7 +86,7 @@ def test_most_ops_are_drawn() -> None:
 
 
 def test_differences_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program whose lazy run computes something else is reduced to the line that
+    """A program whose lazy run differs from its eager run is reduced to the line that
     differs."""
     text = """
 v0 = grid(1, [3], torch.float32)

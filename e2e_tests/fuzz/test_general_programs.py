@@ -44,7 +44,7 @@ def _scope(device: str) -> dict[str, Any]:
 
 class _DefinedCalls(TorchDispatchMode):
     """Raises ValueError for calls that eager runs although their results are undefined.
-    The rules of the drawing avoid them, but only for the sizes that were drawn."""
+    The rules that draw calls avoid them at the drawn sizes, but not at other sizes."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         for argument, value in zip(func._schema.arguments, args):
@@ -61,9 +61,8 @@ class _DefinedCalls(TorchDispatchMode):
 
 
 def _num_accepted(lines: list[str]) -> int:
-    """Returns how many of the lines eager defines: literals for one set of sizes may not fit
-    other sizes.
-    """
+    """Returns the number of lines before the first one that eager rejects or whose result
+    is undefined: literals for one set of sizes may not fit other sizes."""
     scope = _scope("cpu")
     for number, line in enumerate(lines):
         try:

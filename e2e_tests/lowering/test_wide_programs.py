@@ -122,7 +122,7 @@ def test_values(name: str, count: int) -> None:
 
 
 def _seconds(name: str, count: int) -> float:
-    """Processor time to compile and run a program that no cache has."""
+    """Returns the processor time to compile and run a program that no cache contains."""
     torch_ltc.wait_device_ops()
     with torch_ltc.config(cache=False):
         result = PROGRAMS[name]("lazy", count)
@@ -134,8 +134,8 @@ def _seconds(name: str, count: int) -> float:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compile_time_is_linear(name: str) -> None:
-    """Four times the parts take four times as long, with a margin for a busy machine.
-    A single kernel for all parts took 15 to 60 times as long."""
+    """Four times the parts take about four times as long (less than ten times, a margin
+    for a busy machine). A single kernel for all parts took 15 to 60 times as long."""
     few, many = 48, 192
     _seconds(name, few - 1)  # loads the compiler
     short = min(_seconds(name, few), _seconds(name, few + 1))

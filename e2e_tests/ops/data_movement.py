@@ -82,8 +82,8 @@ PADS = [
     Row("pixel_unshuffle", lambda a: F.pixel_unshuffle(a, 2), (any_of(2, 2, 4, 6),), FLOATS),
 ]  # fmt: skip
 
-# Gradients of views are separate ops. Most rows use the operand twice, so that their
-# gradients are added.
+# Gradients of views are separate ops. Most rows use the operand twice, so that the
+# gradients of both uses are added.
 GRADIENTS = [
     Row("grad-of-slices", lambda a: a[:, 1:] * a[:, :-1], (x,), FLOATS),
     Row("grad-of-selects", lambda a: a[0] * a[1] + a[2], (x,), FLOATS),

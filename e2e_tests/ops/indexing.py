@@ -1,4 +1,4 @@
-"""Reads and writes at the indices in a tensor."""
+"""Reads and writes at indices that a tensor contains."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ ROWS = [
 
 
 def _places(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Three different positions, so that the order of writes doesn't matter."""
+    """Returns three different positions, so that the order of writes doesn't matter."""
     rows = torch.tensor([0, 2, 4], device=a.device)
     columns = torch.tensor([5, 1, 0], device=a.device)
     return rows, columns

@@ -11,7 +11,7 @@ b = any_of(7, 3)
 
 
 def regular(*shape):
-    """Symmetric positive definite matrices that are far from singular."""
+    """Makes symmetric positive definite matrices that are far from singular."""
 
     def make(dtype, generator):
         x = any_of(*shape)(dtype, generator)

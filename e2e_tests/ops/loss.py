@@ -37,8 +37,8 @@ REDUCED = [
 
 
 def _several_of(i: torch.Tensor) -> torch.Tensor:
-    """Classes from the sample's own on. The list ends with a -1, at the index of the
-    sample's class; the loss ignores the rest."""
+    """Returns each sample's target classes, [N, 5]: for a sample of class c, the first c
+    columns are classes from c on, and then follows a -1; the loss ignores the rest."""
     places = torch.arange(5, device=i.device)
     given = (places + i[:, None]) % 5
     return torch.where(places == i[:, None], -1, given)

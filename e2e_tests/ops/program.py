@@ -12,7 +12,7 @@ F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 I64, I32, BOOL = torch.int64, torch.int32, torch.bool
 
 FLOATS = (F32, F64, BF16)
-WIDE = (F32, F64)  # for rows whose result bfloat16's rounding would determine
+WIDE = (F32, F64)  # for rows whose bfloat16 results would be mostly rounding errors
 INTS = (I64, I32)
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, BOOL)
@@ -21,7 +21,7 @@ Maker = Callable[[torch.dtype, torch.Generator], torch.Tensor]
 
 
 def any_of(*shape: int, low: float = -3.0, high: float = 3.0) -> Maker:
-    """Values in [low, high] of the row's dtype; integers for integer dtypes."""
+    """Makes random values in [low, high], or bools, of the row's dtype."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         if dtype is BOOL:
@@ -40,7 +40,7 @@ def positive(*shape: int) -> Maker:
 
 
 def nonzero(*shape: int) -> Maker:
-    """Numbers of either sign with magnitudes from 1 to 4; bools are true."""
+    """Makes numbers of either sign with magnitudes from 1 to 4; bools are true."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         values = any_of(*shape, low=1, high=4)(dtype, generator)
@@ -53,7 +53,8 @@ def nonzero(*shape: int) -> Maker:
 
 
 def distinct(*shape: int) -> Maker:
-    """Numbers of which no two are equal or close: for sorts and maxima with gradients."""
+    """Makes numbers of which no two are equal or close, for sorts and maxima with
+    gradients."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         count = torch.Size(shape).numel()
@@ -67,12 +68,12 @@ def distinct(*shape: int) -> Maker:
 
 
 def of(dtype: torch.dtype, maker: Maker) -> Maker:
-    """An operand with the same dtype in each of the row's variants."""
+    """Makes an operand that has the dtype `dtype` whatever the row's dtype is."""
     return lambda _, generator: maker(dtype, generator)
 
 
 def index(limit: int, *shape: int) -> Maker:
-    """int64 numbers in [0, limit)."""
+    """Makes int64 numbers in [0, limit)."""
     return lambda _, generator: torch.randint(limit, shape, generator=generator)
 
 
@@ -81,7 +82,7 @@ def mask(*shape: int) -> Maker:
 
 
 def special() -> Maker:
-    """Infinities, NaN, zeros of both signs, and ordinary values."""
+    """Makes infinities, NaN, zeros of both signs, and ordinary values."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         values = [0.0, -0.0, 1.0, -1.5, 3.0, -100.0]

@@ -1,5 +1,5 @@
-"""Functions for which a simple formula loses digits of small or large operands, and
-reductions in which a single accumulator loses digits of later terms."""
+"""Accuracy of functions for which a simple formula loses digits of small or large
+operands, and of reductions in which a single accumulator loses digits of later terms."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def operands(dtype: torch.dtype) -> torch.Tensor:
 
 
 def test_atan_is_within_two_units_in_the_last_place() -> None:
-    """MLIR's float32 polynomial is off by 35 units."""
+    """The error of MLIR's float32 polynomial would be 35 units."""
     x = torch.linspace(-12, 12, 200001)
     exact = torch.atan(x.double())
     error = (torch.atan(x.to("lazy")).cpu() - exact).abs() / exact.abs().clamp(
@@ -84,8 +84,8 @@ def test_deviations_whose_squares_are_no_float32(
 @pytest.mark.parametrize("op", ["var", "std", "var_mean", "std_mean"])
 @pytest.mark.parametrize("dims", [0, 1, (2, 3), (0, 2, 3), None], ids=str)
 def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> None:
-    """Deviations are accurate although the rounding of the mean changes it by up to a
-    thousandth of the deviation."""
+    """Deviations are accurate although rounding changes the mean by up to a thousandth of
+    the deviation."""
     generator = torch.Generator().manual_seed(0)
     x = 1e4 + torch.rand(32, 8, 16, 16, generator=generator)
     exact = getattr(torch, op)(x.double(), dims)
@@ -99,8 +99,8 @@ def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> No
 @pytest.mark.parametrize("order", [2, 3, 0.5, -1, 0, 1, torch.inf])
 @pytest.mark.parametrize("dim", [0, 1, (0, 1), None], ids=str)
 def test_norms_of_one_number(order: float, dim: int | tuple | None) -> None:
-    """As in eager, the norm is accurate even if the number's power isn't a float32
-    number."""
+    """As in eager, the norm is accurate even if the power of the number is outside of
+    float32's range."""
     sizes = {0: (1, 3), 1: (3, 1), (0, 1): (1, 1, 3), None: (1, 1)}[dim]
     for number in (1e30, -1e-30, 0.0, torch.nan, -torch.inf):
         x = torch.full(sizes, number)
@@ -146,7 +146,8 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("mode", ["sum", "mean"])
 def test_long_bags(mode: str, dtype: torch.dtype) -> None:
-    """Sums are accurate: a 16-bit accumulator stops growing after a few hundred terms."""
+    """Bags with many rows are summed accurately: a 16-bit accumulator would stop growing
+    after a few hundred terms."""
     weight = torch.linspace(0.5, 1, 2000 * 24).reshape(2000, 24).to(dtype)
     bag = torch.arange(2000)[None]
     result = F.embedding_bag(bag.to("lazy"), weight.to("lazy"), mode=mode).cpu()

@@ -1,5 +1,5 @@
-"""Samples are eager's at positions where a rounding decides: for the nearest element,
-halfway between two; for the gradient of a position, at an element's center, where the
+"""Samples and gradients of positions equal eager's where rounding decides: halfway between
+two elements, each of which may be the nearest, and at an element's center, where the
 gradient jumps."""
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def test_grids_of_the_identity_are_eagers(align: bool, rank: int) -> None:
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("rank", [2, 3])
 def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
-    """A spatial transformer that starts as the identity samples at centers."""
+    """Gradients equal eager's if all positions are elements' centers, as in a spatial
+    transformer that starts as the identity."""
     for length in (3, 5, 6, 28 if rank == 2 else 7):
         image = torch.randn(2, 3, *[length] * rank)
         gradients = []
@@ -70,8 +71,9 @@ def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
 )
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
-    """A model that diverges computes such points. (Eager's gradient reads outside of the
-    image for NaN with padding border, and for infinities with padding reflection.)"""
+    """Gradients equal eager's at infinite points and NaN, which a diverging model computes.
+    (Eager's gradient reads outside of the image for NaN with padding border, and for
+    infinities with padding reflection, so these aren't compared.)"""
     numbers = [math.inf, -math.inf, 0.3, 1e30, -1e30, 1.0, -1.0]
     numbers += [math.nan] if padding == "zeros" else []
     axes = [torch.tensor(numbers)] * rank

@@ -244,8 +244,8 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's instructions")
 def test_processors_with_16_bit_arithmetic_round_each_product(tmp_path: Path) -> None:
-    """Their fused operations would round only once. The assembly is also checked on a
-    processor that lacks the instructions and can't run it."""
+    """The assembly for such a processor rounds each product, unlike fused operations, which
+    round only once. The assembly is checked even if this processor can't execute it."""
     text = """
         import torch
         a, b, c = torch.randn(3, 64).half().to("lazy")
@@ -277,7 +277,7 @@ def _bag(a: Tensor, b: Tensor, w: Tensor) -> Tensor:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("function", [_bilinear, _bag])
 def test_sums_of_products(function: Callable, dtype: torch.dtype) -> None:
-    """Eager rounds sums, not the products in them."""
+    """As in eager, sums are rounded, but the products in them aren't."""
     torch.manual_seed(0)
     operands = [torch.randn(8, 60).to(dtype) for _ in range(3)]
     lazy = function(*(operand.to("lazy") for operand in operands)).cpu()

@@ -104,7 +104,8 @@ def test_host_memory_needs_no_pinning(tensor: torch.Tensor) -> None:
 
 
 def test_torch_compile_of_cpu_tensors_where_lazy_is_the_accelerator() -> None:
-    """torch.compile's guards query the accelerator's stream."""
+    """torch.compile compiles functions of CPU tensors while device lazy is the accelerator,
+    whose stream the guards query."""
     program = """
         import torch
         kept = torch.ones(2, device="lazy")

@@ -60,8 +60,8 @@ def test_nothing_heavy_is_imported() -> None:
 
 
 def test_one_openmp_runtime() -> None:
-    """A second OpenMP runtime, such as that of the compiler that built ours, would bring
-    a second thread pool."""
+    """torch_ltc uses torch's OpenMP runtime: a second one, such as that of the compiler
+    that built torch_ltc, would have a second thread pool."""
     program = """
         import re, torch, torch_ltc
         with torch_ltc.config(tier="compile"):

@@ -21,7 +21,7 @@ REQUEST = {
 
 @pytest.fixture(scope="module")
 def facts() -> dict[str, Any]:
-    """Facts of the installed torch."""
+    """Returns facts about the installed torch."""
     answer = subprocess.run(
         [sys.executable, str(TOOLS / "torch_facts.py")],
         input=json.dumps(REQUEST),
@@ -33,7 +33,7 @@ def facts() -> dict[str, Any]:
 
 
 def entries(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, list[str]]:
-    """Findings of each non-empty section, by the first words of its title."""
+    """Returns the findings of each non-empty section, by the first words of its title."""
     sys.path.insert(0, str(TOOLS))
     try:
         import check_torch

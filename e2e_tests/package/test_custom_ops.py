@@ -118,7 +118,8 @@ KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
 def test_a_defined_op_writes_to_an_argument(
     library: torch.library.Library, key: str
 ) -> None:
-    """The argument is a view of a lazy tensor that exists before the op is defined."""
+    """An op can write to a view of a lazy tensor that was created before the op's
+    definition."""
 
     def scale_(x: torch.Tensor, factor: float) -> torch.Tensor:
         return x.mul_(factor)
@@ -139,7 +140,8 @@ def test_a_defined_op_writes_to_an_argument(
 def test_an_op_that_python_does_not_see_defined(
     library: torch.library.Library,
 ) -> None:
-    """As an op of a C++ library, the op is recognized when the next op is traced."""
+    """An op that is defined as a C++ library defines it, without a call of torch.library's
+    methods, is recognized when the next op is traced."""
     library.m.define("from_cpp_(Tensor(a!) x) -> ()", "", ())
     library.impl("from_cpp_", _kernel(lambda x: x.add_(1)), "CPU")
     x = torch.zeros(2, device="lazy") + 1
@@ -212,7 +214,7 @@ def test_a_defined_op_takes_gradients_where_they_are_known(
 
 
 def test_inference_mode(library: torch.library.Library) -> None:
-    """Tensors of inference mode have no autograd keys."""
+    """Ops that write work in inference mode, whose tensors have no autograd keys."""
     library.define("append_(Tensor(a!) cache, Tensor x, int at) -> ()")
 
     @torch.library.impl(library, "append_", "CPU")
@@ -307,7 +309,8 @@ def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> Non
 
 
 def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
-    """torch.compile would trace a kernel of ours at a key that all devices share."""
+    """torch.compile calls the op for CPU tensors instead of tracing it: torch_ltc registers
+    no kernel at a key that all devices share, which torch.compile would trace."""
 
     @torch.library.custom_op("torch_ltc_tests::add_read", mutates_args={"x"})
     def add_read(x: torch.Tensor) -> None:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def completions(*words: str) -> set[str]:
-    """Bash's suggestions for the last word."""
+    """Returns bash's suggestions for the last word."""
     function = "_torch_ltc_dev" if words[0] == "./dev" else "_torch_ltc_tool"
     quoted = " ".join(f"'{word}'" for word in words)
     program = f"""

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 @pytest.fixture
 def pending():
-    """A pending result that must survive the error."""
+    """Yields a pending result, which must survive the test's error."""
     tensor = torch.arange(4.0, device="lazy") * 2
     yield tensor
     assert tensor.tolist() == [0.0, 2.0, 4.0, 6.0]
@@ -144,7 +144,7 @@ INDEXING = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("op", INDEXING)
 def test_index_out_of_range(op: str, tier: str) -> None:
-    """Such an index raises eager's error when the step runs."""
+    """An index out of range raises eager's error when the step runs."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         INDEXING[op](torch.ones(3, 2))
     table = torch.ones(3, 2, device="lazy")
@@ -308,7 +308,8 @@ def test_a_mode_sees_storages() -> None:
 
 
 def test_a_traced_value_has_no_storage() -> None:
-    """Functionalization wraps the traced value; the user's tensor has a storage."""
+    """The traced value that functionalization wraps has no storage, unlike the user's
+    tensor."""
     x = torch.ones(3, device="lazy").exp()
     value = torch._from_functional_tensor(x)
     with pytest.raises(RuntimeError, match="has no storage") as caught:
@@ -377,7 +378,8 @@ FAR = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", FAR)
 def test_errors_of_values_are_of_eagers_class(name: str, tier: str) -> None:
-    """Such errors are raised when the value is read, with eager's message about the index."""
+    """An error that depends on values is raised when a result is read, with the class of
+    eager's error and its message about the index."""
     with pytest.raises((IndexError, RuntimeError)) as eager:
         FAR[name]("cpu")
     with torch_ltc.config(tier=tier), pytest.raises(type(eager.value)) as lazy:

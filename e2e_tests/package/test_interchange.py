@@ -108,7 +108,7 @@ PROCESSES = """
         x = torch.arange(3.0, device="lazy") * 2
         queue.put(x)
         queue.put(torch.nn.Parameter(x))
-        back.get()  # what is sent is opened while the sender lives
+        back.get()  # the sender must live until the receiver has opened the tensors
 
     def receive(queue, tensor):
         try:

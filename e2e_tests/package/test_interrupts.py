@@ -109,8 +109,9 @@ def compile(program):
 torch_ltc.register_backend("slow", compile, stage="torch-raw")
 weight = torch.ones(4, device="lazy") * 3
 torch_ltc.mark_step()
-# Outside `work`: as with any context manager in Python, a handler's exception between
-# the constructor and the body of `with`, or in `__exit__`, would leave it selected.
+# Selected outside of `work`: as with any context manager in Python, a handler's exception
+# between the constructor and the body of `with`, or in `__exit__`, would leave the
+# backend selected.
 torch_ltc.use_backend("slow")
 size = [8]
 def work():

@@ -10,7 +10,7 @@ from subprocesses import run_python
 
 
 def _unsupported(x: torch.Tensor) -> torch.Tensor:
-    return x.masked_select(x > 1)  # its size depends on values
+    return x.masked_select(x > 1)  # the result's size depends on values
 
 
 def test_reset_sets_all_counters_and_timers_to_zero() -> None:

@@ -116,7 +116,7 @@ def test_headers_of_another_python_serve_both_processors(
         file.parent.mkdir(parents=True)
         file.write_text(name)
     folder = aarch64._headers(tmp_path / "usr/python3.13")
-    assert folder.name == "python3.13"  # CMake takes the version from it
+    assert folder.name == "python3.13"  # CMake reads Python's version from the name
     assert (folder / "Python.h").exists()
     assert (folder.parent / "aarch64-linux-gnu/python3.13/pyconfig.h").exists()
 
@@ -153,8 +153,9 @@ def test_the_version_is_version_py_s() -> None:
 
 @pytest.mark.parametrize("name", ["_C", "libtorch_ltc_backend.so"])
 def test_libraries_search_no_path_of_the_build(name: str) -> None:
-    """Libraries contain no such path even before the wheel is packed: their build IDs
-    depend on it, so the same sources would give different bytes in another folder."""
+    """Libraries search only paths relative to themselves, even before the wheel is packed:
+    a build ID depends on these paths, so in another folder the same sources would give
+    different bytes."""
     package = Path(torch_ltc.__file__).parent
     library = bindings().__file__ if name == "_C" else package / "lib" / name
     command = ["readelf", "-d", "-W", str(library)]

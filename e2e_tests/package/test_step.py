@@ -1,4 +1,5 @@
-"""Steps end, closures run and waits return as documented, also by torch._lazy's names."""
+"""Steps end, closures run and waits return as documented, also under torch._lazy's
+names."""
 
 from __future__ import annotations
 

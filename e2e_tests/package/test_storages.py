@@ -52,7 +52,8 @@ def test_views_have_their_bases_storage(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("first", ["base", "copy"])
 def test_other_tensors_have_other_addresses(name: str, first: str) -> None:
-    """Equal values share one buffer until their addresses are compared."""
+    """A tensor and its copy, which may share a buffer, have different addresses once these
+    are queried."""
     base = torch.ones(3, 3, device="lazy")
     torch_ltc.mark_step()
     copy = COPIES[name](base)
@@ -96,7 +97,7 @@ def test_the_address_of_computed_values_cuts_nothing() -> None:
 
 
 def test_training_keeps_addresses_and_values() -> None:
-    """A step overwrites parameters in place, and querying addresses doesn't prevent it."""
+    """A step overwrites parameters in place, although their addresses have been queried."""
     parameter = nn.Parameter(torch.ones(100, device="lazy"))
     optimizer = torch.optim.SGD([parameter], lr=0.5)
     addresses = []
@@ -203,8 +204,8 @@ def _new(device: str) -> object:
 
 
 def _resized_after(look) -> object:
-    """A tensor whose storage was read may be resized, as Python's storage object isn't a
-    view of the tensor."""
+    """Returns a program that resizes tensors after `look` has read their storages: this is
+    allowed, as Python's storage object isn't a view of the tensor."""
 
     def program(device: str) -> object:
         x, y = (torch.empty(0, device=device) for _ in range(2))

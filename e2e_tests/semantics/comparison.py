@@ -23,7 +23,7 @@ def to_lazy(value: Any) -> Any:
             n > 1 and step == 0
             for n, step in zip(leaf.shape, leaf.stride(), strict=True)
         ):
-            # A copy must not write an element twice, so it copies the memory instead.
+            # A copy must not write an element twice, so the memory is copied instead.
             ends = zip(leaf.shape, leaf.stride(), strict=True)
             span = 1 + sum((n - 1) * step for n, step in ends)
             memory = leaf.detach().as_strided((span,), (1,)).to("lazy")
@@ -38,7 +38,7 @@ def to_lazy(value: Any) -> Any:
 
 
 def geometry(tensor: torch.Tensor) -> tuple:
-    """The metadata that eager and lazy must report equally."""
+    """Returns the metadata that must be equal for eager and lazy tensors."""
     formats = [torch.contiguous_format]
     if tensor.dim() == 4:
         formats.append(torch.channels_last)
@@ -84,8 +84,8 @@ def outcome(function: Callable, *args: Any) -> Any:
 
 
 def compare(function: Callable, *args: Any) -> None:
-    """Calls `function` with CPU tensors and with lazy copies. Compares the results, and
-    the arguments after the call, which it may have written, with their gradients."""
+    """Calls `function` with CPU tensors and with lazy copies. Compares the results, the
+    arguments after the call, because `function` may write to them, and their gradients."""
     lazy_args = to_lazy(args)
     expected = outcome(function, *args)
     actual = outcome(function, *lazy_args)

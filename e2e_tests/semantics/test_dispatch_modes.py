@@ -191,7 +191,8 @@ def test_inference_mode() -> None:
 
 
 class Calling(TorchDispatchMode):
-    """For some ops, runs further ops, also on the tensor `held`."""
+    """Changes the results of abs and split with further ops, which also read the tensor
+    `held`; neg returns `held` itself."""
 
     def __init__(self, held: torch.Tensor) -> None:
         super().__init__()
@@ -271,8 +272,10 @@ def of_writes(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [F.hardshrink, F.softplus, of_writes])
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_graph_of_make_fx(function: Callable, decomposed: bool) -> None:
-    """The graph has a node for each op, and computes the function of other tensors."""
-    # core_aten_decompositions() fails if a test has defined an op and removed it.
+    """The graph has the nodes that it has on the CPU, and computes the function of other
+    tensors."""
+    # Lists ops, because core_aten_decompositions() fails if a test has defined an op and
+    # removed it.
     ops = (aten.hardshrink, aten.softplus, aten.hardtanh, aten.hardtanh_)
     table = get_decompositions(ops) if decomposed else None
     x, other = torch.tensor([0.2, -1.0, 3.0]), torch.tensor([-0.7, 0.4, 0.9])

@@ -1,5 +1,5 @@
-"""In-place ops on leaves and views of leaves, `.data`, `set_`, `out=` and versions are as
-in eager."""
+"""In-place ops on leaves and views of leaves, `.data`, `set_`, `out=` and versions behave
+as in eager."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""torch.inference_mode is as in eager: models, views, writes; which tensors are inference
-tensors, and which uses of these are rejected outside of the mode."""
+"""torch.inference_mode behaves as in eager: models, views and writes have eager's results,
+the same tensors are inference tensors, and the same uses of these are rejected outside of
+the mode."""
 
 from __future__ import annotations
 
@@ -228,7 +229,8 @@ FROM_PYTHON = {
 
 @pytest.mark.parametrize("name", FROM_PYTHON)
 def test_tensors_of_python_numbers(name: str) -> None:
-    """Such tensors also reach `lift_fresh`, below the kernels of views."""
+    """Tensors that the mode creates from Python numbers are inference tensors, although
+    their creation also calls `lift_fresh`, below the kernels of views."""
     with torch.inference_mode():
         made = FROM_PYTHON[name]("lazy")
         made.add_(1)

@@ -1,5 +1,5 @@
-"""Resizing by a given scale: which element each position reads depends on how the
-scale is rounded, and on whether eager's kernel uses it at all."""
+"""Resizing by a given scale has eager's results: which element each position reads depends
+on how the scale is rounded, and on whether eager's kernel uses the scale at all."""
 
 from __future__ import annotations
 

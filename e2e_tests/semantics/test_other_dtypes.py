@@ -142,5 +142,5 @@ def test_memory_as_another_dtype(source: tuple, dtype: torch.dtype) -> None:
         geometry = view.size(), view.stride(), view.storage_offset()
         return geometry, view.is_contiguous(), view.cpu().tolist()
 
-    # Some random bytes are NaN.
+    # Texts are compared, because some elements are NaN, which isn't equal to itself.
     assert str(seen("lazy")) == str(seen("cpu"))

@@ -173,8 +173,8 @@ def test_what_is_allowed(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
 def test_accumulating_into_repeated_elements_is_refused() -> None:
-    """Eager accepts such a write with a warning: it adds to the element once for each of
-    its positions."""
+    """A write that accumulates into one element at several positions raises an error; eager
+    warns and adds to the element once for each position."""
     lazy = to_lazy(source())
     ones = torch.ones(4, 5).to("lazy")
     with pytest.raises(RuntimeError, match="more than one element of the written-to"):

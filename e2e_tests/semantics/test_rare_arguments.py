@@ -130,7 +130,8 @@ NO_VIEWS = {
 
 @pytest.mark.parametrize("name", NO_VIEWS)
 def test_new_results_are_written_as_new_tensors(name: str) -> None:
-    """Autograd rejects writes to views that were made without gradients."""
+    """Results that aren't views in eager can be written under autograd, which would reject
+    writes to views that were made without gradients."""
     x = torch.arange(48.0).view(3, 4, 4).sin()
 
     def write(x: torch.Tensor) -> torch.Tensor:

@@ -202,7 +202,7 @@ def test_the_type_of_an_expanded_tensor() -> None:
 
 
 def test_abs_of_a_complex_tensor_in_place() -> None:
-    """The functional op accepts complex tensors, unlike the in-place op."""
+    """As in eager, abs_ rejects complex tensors, although abs accepts them."""
     for device in ("cpu", "lazy"):
         x = torch.full((3,), 3 - 4j).to(device)
         with pytest.raises(RuntimeError, match="In-place abs is not supported"):

@@ -27,7 +27,7 @@ def _quiet():
 
 
 def coo(device: str, requires_grad: bool = False) -> torch.Tensor:
-    """Uncoalesced: element (1, 0) comes twice."""
+    """Returns an uncoalesced tensor: element (1, 0) occurs twice."""
     return torch.sparse_coo_tensor(
         torch.tensor([[0, 1, 1], [2, 0, 0]], device=device),
         torch.tensor([1.0, 2.0, 3.0], device=device),
@@ -241,7 +241,8 @@ GRADIENTS = {
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradcheck(name: str, masked: bool) -> None:
-    """gradcheck writes to the result of an op on a sparse tensor."""
+    """gradcheck, which writes to the results of ops on sparse tensors, has eager's
+    outcome."""
 
     def run(device: str) -> bool | str:
         x = torch.tensor([[1.0, 0.5], [2.0, 3.0]], dtype=torch.float64, device=device)

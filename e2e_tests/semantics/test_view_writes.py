@@ -108,7 +108,7 @@ def test_writes_to_the_base(name: str) -> None:
 
 
 def test_strided_bases() -> None:
-    """The base itself isn't row-major."""
+    """Writes through views reach a base that isn't row-major itself."""
     base = source().unsqueeze(0).to(memory_format=torch.channels_last)
 
     def program(x: torch.Tensor) -> list[torch.Tensor]:
@@ -260,7 +260,8 @@ LATER_WRITES = {
 @pytest.mark.parametrize("name", OTHER_SHAPES)
 @pytest.mark.parametrize("write", LATER_WRITES)
 def test_another_shape_for_a_view_with_gradients(name: str, write: str) -> None:
-    """torch (2.13) derives the gradient of a view again once its memory is written."""
+    """A view that changes its shape in place has eager's gradients, also if its memory is
+    written later: torch (2.13) then derives the view's gradient again."""
 
     def program(leaf: torch.Tensor) -> list:
         x = leaf * leaf

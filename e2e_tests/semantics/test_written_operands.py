@@ -277,8 +277,8 @@ def test_masked_scatter_of_a_short_source() -> None:
 
 
 def both_values(function: Callable[[str], torch.Tensor]) -> str:
-    """Compares like `both`, but reads raise errors that depend on values, and our message
-    contains eager's."""
+    """Compares like `both`, but lazy raises errors that depend on values when a result is
+    read, and its message only has to contain eager's."""
     expected, expected_error, _ = called(function, "cpu")
     result, error, _ = called(function, "lazy")
     kind, _, text = expected_error.partition(": ")

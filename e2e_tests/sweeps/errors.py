@@ -118,7 +118,7 @@ def difference(call: Failing) -> str:
     eager, lazy = error_of(call, "cpu"), error_of(call, "lazy")
     settle()
     if eager is None or "same device" in str(eager):
-        return ""  # depends on whether the other device is the CPU
+        return ""  # whether the call raises depends on the other tensor's device
     if lazy is None:
         return f"nothing is raised; eager: {type(eager).__name__}: {words(eager)}"
     if type(lazy) is not type(eager) or _first(eager) not in _first(lazy):

@@ -28,7 +28,7 @@ def as_they_are(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def transposed(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy whose last dimension is the slowest in memory."""
+    """Returns a copy whose last dimension is outermost in memory."""
     if tensor.dim() < 2:
         return tensor.clone()
     order = [tensor.dim() - 1, *range(tensor.dim() - 1)]
@@ -37,7 +37,8 @@ def transposed(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def spread(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy that is every second element of a larger tensor, at an offset."""
+    """Returns a copy that consists of every second element of a larger tensor, at an offset
+    unless it has one dimension."""
     if tensor.dim() == 0:
         return torch.stack([tensor, tensor])[1]
     wide = torch.stack([tensor, tensor], -1).flatten(-2)
@@ -65,8 +66,8 @@ LAYOUTS: dict[str, Layout] = {
 
 
 class Operands:
-    """Copies a sample's tensors to a device; arguments that are one tensor stay one
-    tensor."""
+    """Copies a sample's tensors to a device; arguments that are the same tensor remain the
+    same tensor."""
 
     def __init__(self, device: str, layout: Layout) -> None:
         self.device, self.layout = device, layout

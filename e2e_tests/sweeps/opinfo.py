@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch._lazy  # torch.testing's samples that draw use it without importing it
+import torch._lazy  # torch.testing uses it for random samples without importing it
 import torch_ltc
 from sweeps.exclusions import is_excluded
 from torch.testing._internal.common_methods_invocations import op_db
@@ -58,8 +58,8 @@ def entries(dtype: torch.dtype) -> list[OpInfo]:
 
 
 class Mover:
-    """Copies a sample's tensors to a device; arguments that are one tensor stay one
-    tensor."""
+    """Copies a sample's tensors to a device; arguments that are the same tensor remain the
+    same tensor."""
 
     def __init__(self, device: str) -> None:
         self.device = device

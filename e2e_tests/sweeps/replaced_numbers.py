@@ -37,7 +37,7 @@ def compare(
         # `SampleInput.transform` (torch 2.13) loses `requires_grad`.
         return replace(value.detach()).requires_grad_(value.requires_grad)
 
-    pairs = []  # all samples are one program
+    pairs = []  # read last, so that one program computes all samples
     for sample in opinfo.samples_of(op, torch.float32, True, samples):
         operands = opinfo.tensors((sample.input, sample.args, sample.kwargs))
         if any(operand.layout != torch.strided for operand in operands):
@@ -46,7 +46,7 @@ def compare(
         try:
             expected = _run(op, sample, "cpu")
         except Exception:
-            continue  # such as singular matrices
+            continue  # eager rejects the numbers, for example a singular matrix
         pairs.append((_run(op, sample, "lazy"), expected))
     for ours, eagers in pairs:
         for result, wanted in zip(ours, eagers, strict=True):

@@ -1,6 +1,6 @@
 """Values and gradients are eager's at infinities, NaN, zeros of both signs and denormals,
-which replace the numbers of OpInfo's samples. There a formula that equals eager's kernel
-for all other numbers may differ: zero times infinity is NaN.
+which replace the numbers of OpInfo's samples. For these values, a formula that equals
+eager's kernel for all other numbers may differ: zero times infinity is NaN.
 """
 
 from __future__ import annotations

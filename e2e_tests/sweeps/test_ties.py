@@ -1,7 +1,7 @@
 """Values and gradients are eager's at ties, zeros and bounds: the numbers of OpInfo's
-samples are rounded to a few integers. There the gradient of a formula may differ from that
-of eager's kernel: `clamp` has a gradient at its bounds, `relu` has none at zero, and equal
-maxima share the gradient or all get it.
+samples are rounded to a few integers. For these values, a formula's gradient may differ
+from that of eager's kernel: `clamp` has a gradient at its bounds, `relu` has none at zero,
+and equal maxima share the gradient or all get it.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ def test_ops(part):
 
 @pytest.mark.parametrize("name", COMPLIANT)
 def test_compliance(name):
-    """PyTorch's test that composite ops work on subclasses: views of wrappers below
-    `__torch_dispatch__` share their storage, and storages are cloned."""
+    """PyTorch's checks that composite ops work on subclasses pass. They need views that
+    share the storage of wrappers below `__torch_dispatch__`, and clone storages."""
     entry = next(op for op in entries(torch.float32) if entry_name(op) == name)
     assert_equal = TestCase().assertEqual
     for sample in itertools.islice(entry.sample_inputs("lazy", torch.float32), 2):
@@ -63,7 +63,8 @@ def test_compliance(name):
 
 
 def test_an_optimizer_over_wrappers():
-    """The optimizer's parameters are wrappers, which it updates in place."""
+    """An optimizer whose parameters are wrappers updates the tensors inside them in
+    place."""
 
     def train(device: str) -> list[torch.Tensor]:
         torch.manual_seed(1)

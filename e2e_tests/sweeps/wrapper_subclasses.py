@@ -84,7 +84,7 @@ def failures(op: OpInfo, limit: int) -> Iterator[str]:
             continue
         try:
             expected = _run(variant, sample, "cpu")
-        except Exception:  # eager rejects wrappers there
+        except Exception:  # eager rejects wrappers in this variant
             continue
         results, arguments = _run(variant, sample, "lazy")
         if not all(map(_is_whole, results)):

@@ -193,7 +193,8 @@ def test_optimizer_step_writes_in_place() -> None:
 
 
 def test_two_models_in_one_step() -> None:
-    """Alternating optimizers, as in adversarial training."""
+    """Two models whose optimizers alternate, as in adversarial training, compile nothing
+    in steady steps."""
     first, second = nn.Linear(4, 4).to("lazy"), nn.Linear(4, 4).to("lazy")
     rules = [torch.optim.Adam(m.parameters(), lr=1e-2) for m in (first, second)]
 

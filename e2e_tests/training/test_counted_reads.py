@@ -1,5 +1,5 @@
 """Steps of common programs read no values before they end, and run no ops eagerly, unless
-a table in docs/frameworks.md has a reason for it."""
+a table in docs/frameworks.md gives the reason."""
 
 from __future__ import annotations
 

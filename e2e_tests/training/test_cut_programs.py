@@ -61,8 +61,8 @@ class _Loss(nn.Module):
 
 
 def _normed(norm: Layer, activation: Layer, channels: int = 8) -> Layer:
-    # Without a bias: a norm over each channel removes it, so that its gradient is
-    # rounding noise.
+    # Without a bias: a norm over each channel would remove it, so that its gradient would
+    # be rounding noise.
     return lambda: nn.Sequential(
         nn.Conv2d(channels, channels, 3, padding=1, bias=False), norm(), activation()
     )

@@ -139,7 +139,7 @@ def test_training(name: str, seed: int) -> None:
             torch_ltc.mark_step()
             program = general_graphs.trace(lambda batch=batch: step(batch))
             assert program is not None
-            if number >= 2:  # the first ones also initialize
+            if number >= 2:  # the first steps also initialize the optimizer's state
                 programs.append(program)
     torch_ltc.mark_step()
     if "of any length" not in name:  # one program per length: its loop is unrolled

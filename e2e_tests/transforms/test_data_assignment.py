@@ -60,7 +60,8 @@ def test_module():
 
 
 def test_graph_that_is_used_afterwards():
-    """Such an assignment is rejected: the gradient would get lost in the old object."""
+    """An assignment is rejected while an autograd graph uses the tensor: the gradient would
+    get lost in the old object."""
     torch.ones((), device="lazy")
     parameter = nn.Parameter(torch.ones(3))
     square = loss(parameter)

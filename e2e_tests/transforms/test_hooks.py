@@ -1,4 +1,4 @@
-"""Hooks of all kinds, and autograd.Functions that mark operands and results, are as in
+"""Hooks of all kinds, and autograd.Functions that mark operands and results, behave as in
 eager."""
 
 from __future__ import annotations

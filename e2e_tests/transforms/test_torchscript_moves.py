@@ -72,7 +72,8 @@ def test_file(kind: str) -> None:
 @pytest.mark.parametrize("is_transposed", [False, True])
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_convolutions_traced_on_the_device(rank: int, is_transposed: bool) -> None:
-    """TorchScript records `_convolution`, which eager's `convolution` calls."""
+    """A trace contains `_convolution`, which eager's `convolution` calls, and has the
+    module's results on both devices."""
     kind = f"Conv{'Transpose' if is_transposed else ''}{rank}d"
     module = nn.Sequential(getattr(nn, kind)(2, 3, 3, stride=2), nn.ReLU()).to("lazy")
     x = torch.randn(1, 2, *[7] * rank, device="lazy")

@@ -64,7 +64,7 @@ def _tokens(generator: torch.Generator) -> torch.Tensor:
 
 
 def _text(generator: torch.Generator) -> Batch:
-    """A sequence that is its own target; the model shifts it."""
+    """Returns sequences that are their own targets; the model shifts the targets."""
     tokens = _tokens(generator)
     return {"input_ids": tokens, "labels": tokens}
 

@@ -40,9 +40,9 @@ def test_ten_steps(name: str) -> None:
 
 @pytest.mark.parametrize("name", catalogue.ENTRIES)
 def test_backward_is_a_program(name: str) -> None:
-    """The backward pass is a separate program, as if the loss had been read before. The
-    gradients are compared, because parameters don't show their magnitudes if the
-    optimizer divides by these."""
+    """A separate program computes the backward pass, as if the loss had been read before
+    it. Gradients are compared, because parameters don't show the gradients' magnitudes if
+    the optimizer divides by these."""
     eager = catalogue.train(name, "cpu", 1)
     lazy = catalogue.train(name, "lazy", 1, before_backward=torch_ltc.mark_step)
     _assert_equal(lazy.gradients, eager.gradients)

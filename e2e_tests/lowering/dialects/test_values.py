@@ -22,8 +22,8 @@ REFUSALS = (
     r".+|has the dtype '\w+', which the conversion to .+|has no elements, and .+)|"
     r".*rule BC4.*"
 )
-# Results that a dialect rounds differently from C: quotients close to integers may be
-# rounded to the other side.
+# Ops whose results a dialect rounds differently from C: quotients close to integers may
+# be rounded to the other side.
 ROUNDED = ("div.Tensor_mode", "div.Scalar_mode", "floor_divide", "remainder", "fmod")
 # The minimum share of each family's cases that a dialect supports. The rest has
 # unsupported dtypes, no elements, or reductions of scatters.
@@ -65,7 +65,7 @@ def converted(functions: list[Function], dialect: str) -> tuple[dict[int, str], 
 
 
 def arguments(function: Function) -> list[torch.Tensor]:
-    """Returns the arguments in the order of the function's parameters; numbers are
+    """Returns the arguments in the order of the function's parameters, with numbers as
     tensors."""
     tensors, scalars = iter(function.tensors), iter(function.scalars)
     signature = function.text.split("(", 1)[1].split(") -> ")[0].split("%arg")[1:]

@@ -210,7 +210,7 @@ for target in (F32, F64, BF16, I64, I32, I8, U8, BOOL):
 add("_to_copy", torch.tensor([1.00390625001], dtype=F64), dtype=BF16)
 add("clone", random(3))
 
-# Further overloads, which have the lowerings of those above.
+# Further overloads, which are lowered like those above.
 whole = torch.arange(-4, 5)
 add("sub.Scalar", random(3), 2.0, 3.0, tolerance=1e-6)
 add("rsub.Tensor", random(3), random(3), alpha=2, tolerance=1e-6)

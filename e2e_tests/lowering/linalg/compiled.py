@@ -26,7 +26,7 @@ def dense(tensor: torch.Tensor) -> str:
 
 
 def with_values(function: Function) -> str:
-    """The function's text with its inputs as attributes of its arguments."""
+    """Returns the function's text with the inputs as attributes of its arguments."""
     text = function.text
     tensors, scalars = iter(function.tensors), iter(function.scalars)
     head, rest = text.split(") -> ", 1)
@@ -45,7 +45,7 @@ def with_values(function: Function) -> str:
 
 
 def call(function: Function, folder: Path) -> list[torch.Tensor]:
-    """Runs the function; its results have the six digits that `ltc-run` prints."""
+    """Runs the function. Returns its results with the six digits that `ltc-run` prints."""
     program = folder / "program.mlir"
     program.write_text(native.to_linalg(with_values(function)))
     command = [str(LTC_RUN), str(program)]

@@ -27,7 +27,7 @@ def random(*shape: int, dtype: torch.dtype = F32, low=-3.0, high=3.0) -> torch.T
 
 
 def special(dtype: torch.dtype = F32) -> torch.Tensor:
-    """Edge values of a dtype."""
+    """Returns the edge values of a dtype."""
     if dtype is BOOL:
         return torch.tensor([False, True])
     if not dtype.is_floating_point:
@@ -41,7 +41,7 @@ def special(dtype: torch.dtype = F32) -> torch.Tensor:
 
 
 def grid(dtype: torch.dtype = F32) -> tuple[torch.Tensor, torch.Tensor]:
-    """All pairs of edge values, as two tensors that broadcast."""
+    """Returns two tensors that broadcast to all pairs of edge values."""
     values = special(dtype)
     return values[:, None].contiguous(), values[None, :].contiguous()
 

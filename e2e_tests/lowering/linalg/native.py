@@ -69,8 +69,8 @@ def compile_module(source: str, folder: Path) -> ctypes.CDLL:
 
 
 def descriptor(tensor: torch.Tensor) -> ctypes.Array:
-    """A contiguous tensor as the struct that represents a memref: two pointers, offset,
-    sizes, strides."""
+    """Returns the struct that represents a contiguous tensor as a memref: two pointers,
+    offset, sizes, strides."""
     pointer = tensor.data_ptr()
     words = [pointer, pointer, 0, *tensor.shape, *tensor.stride()]
     return (ctypes.c_int64 * len(words))(*words)

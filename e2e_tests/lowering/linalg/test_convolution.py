@@ -11,7 +11,7 @@ from lowering.linalg import compiled
 from lowering.linalg.inputs import F32, F64, random
 from lowering.linalg.torch_text import Case, make_function
 
-# input, weight, stride, padding, dilation, transposed, output_padding, groups
+# Sizes of input and weight, stride, padding, dilation, transposed, output_padding, groups.
 GEOMETRIES = {
     "1d": ([2, 3, 9], [4, 3, 3], [2], [1], [1], False, [0], 1),
     "2d": ([2, 3, 8, 9], [4, 3, 3, 2], [1, 2], [1, 0], [1, 1], False, [0, 0], 1),
