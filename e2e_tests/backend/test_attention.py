@@ -133,7 +133,7 @@ def test_scores_are_not_stored() -> None:
     assert sum("attention" in name for name in names) == 2
     assert not any("mm" in name or "softmax" in name for name in names)
     assert len(names) <= 5
-    assert extra < 512 * 512 * 4  # a quarter of the scores of four heads
+    assert extra < 512 * 512 * 4  # a quarter of the bytes of four heads' scores
 
 
 def test_short_ones_are_products() -> None:

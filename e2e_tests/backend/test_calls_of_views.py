@@ -1,5 +1,5 @@
-"""Views dispatch no other ops, and writes through them and op-by-op runs make no
-unnecessary copies: profiles and metrics count the calls."""
+"""Views dispatch no other ops; writes through views and op-by-op runs make no unnecessary
+copies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def calls(function: Callable[[], object]) -> Counter[str]:
-    function()  # does what only the first call has to do
+    function()  # only the second call counts, because the first has additional work
     torch.lazy.synchronize()
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         function()

@@ -1,5 +1,5 @@
-"""The first lazy tensor of a process may be sparse. EmbeddingBag's mode "max" and complex
-numbers from Python have eager's results."""
+"""The first lazy tensor of a process may be sparse. The gradient of EmbeddingBag in mode
+"max" and ops with complex numbers from Python equal eager's."""
 
 from __future__ import annotations
 

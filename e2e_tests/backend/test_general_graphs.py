@@ -166,7 +166,7 @@ def test_stand_ins_are_distinct() -> None:
     assert len(set(numbers)) == 12 and min(numbers) > 10000
     assert all(sorted(row) == row for row in rows)
     # Each of the six lowest bits is 0 in one row and 1 in another, which determines the
-    # rounded quotients of divisions by up to 64.
+    # quotients of divisions by up to 64, rounded down or up.
     for bit in range(6):
         assert len({row[0] >> bit & 1 for row in rows}) == 2
         assert len({(row[0] - 1) >> bit & 1 for row in rows}) == 2

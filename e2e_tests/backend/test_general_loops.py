@@ -18,7 +18,8 @@ STEPS = 14
 #: all sizes, and another one if sizes of the first traces are equal by accident.
 MOST_COMPILATIONS = 4
 
-#: Two functions: the inputs of step i; the loss from i, the weight and the inputs.
+#: Two functions: one returns the inputs of step i, the other computes the loss from i,
+#: the weight and the inputs.
 Loop = tuple[
     Callable[[int], list[Tensor]], Callable[[int, Tensor, list[Tensor]], Tensor]
 ]

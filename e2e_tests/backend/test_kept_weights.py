@@ -14,7 +14,8 @@ def kept_bytes() -> int:
     return torch.lazy.memory_stats()["kept_weight_bytes"]
 
 
-# With AVX2 and later extensions, oneDNN computes on blocks of channels.
+# Whether oneDNN packs weights: with AVX2 and later extensions, it computes on blocks of
+# channels.
 PACKS = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 
 

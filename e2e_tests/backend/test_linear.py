@@ -20,8 +20,8 @@ DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 def both(compute) -> None:
-    """Compares the values and strides of the tensors that `compute` returns for lazy and
-    CPU."""
+    """Compares the values and strides of the tensors that `compute` returns for device lazy
+    and for the CPU."""
     for lazy, eager in zip(compute("lazy"), compute("cpu"), strict=True):
         tolerance = {"rtol": 5e-2, "atol": 0.1} if eager.dtype == torch.bfloat16 else {}
         assert lazy.stride() == eager.stride()
@@ -126,7 +126,7 @@ def test_a_write_before_the_gradient_is_an_error() -> None:
     x.requires_grad_(False)
     y = module(x)
     with torch.no_grad():
-        module.weight.add_(1)  # not saved, because x needs no gradient
+        module.weight.add_(1)  # the weight isn't saved, because x needs no gradient
     y.sum().backward()
 
 

@@ -1,5 +1,5 @@
-"""A registered backend may state which ops it doesn't support; lockstep names the op of
-its wrong results."""
+"""A registered backend may state which ops it doesn't support; lockstep names the op for
+which a backend's result is wrong."""
 
 from __future__ import annotations
 

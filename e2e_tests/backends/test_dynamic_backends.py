@@ -1,4 +1,4 @@
-"""Backends that support programs for all sizes."""
+"""Backends that support programs for all sizes receive them and compute eager's results."""
 
 from __future__ import annotations
 

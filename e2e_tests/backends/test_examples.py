@@ -17,8 +17,8 @@ from zoo import catalogue
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "examples" / "backends"
 
-# For each backend: its example, its peer, and whether our process must be able to import
-# the peer.
+# For each backend: its example, the peer whose compiler it uses, and whether our process
+# must be able to import the peer.
 BACKENDS: dict[str, tuple[str, Peer | None, bool]] = {
     "eager-interpreter": ("eager_interpreter", None, False),
     "torch-mlir": ("torch_mlir_linalg", TORCH_MLIR, False),

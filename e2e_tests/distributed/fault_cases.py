@@ -58,7 +58,8 @@ def compare_programs(rank: int) -> None:
 
 
 def fail_in_exchange(rank: int) -> None:
-    """A failed step ends only when ranks no longer exchange its memory."""
+    """A failed step ends only after its exchanges with other ranks have ended, because they
+    use its memory."""
     import torch_ltc
 
     torch_ltc.config.tier = "compile"

@@ -1,4 +1,4 @@
-"""Ranks with an empty disk cache compile each program once between them."""
+"""Ranks that share an empty disk cache compile each program only once altogether."""
 
 from __future__ import annotations
 

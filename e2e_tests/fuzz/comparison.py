@@ -18,7 +18,7 @@ RELATIVE = {
     torch.float16: 1e-2,
     torch.bfloat16: 6e-2,
 }
-#: How far results may differ, in units of how far eager's results move when each op's
+#: How far results may differ, in units of the change of eager's results when each op's
 #: result is perturbed by about an ulp.
 STEADINESS = 40
 #: Elementwise ops that compute a sum whose terms may cancel: x / 2 * (1 + erf(x)).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The last one is only for images.
+#: The last activation is only for images.
 ACTIVATIONS = (
     "nn.ReLU()", "nn.GELU()", "nn.SiLU()", "nn.Tanh()", "nn.Mish()", "nn.ELU()",
     "nn.LeakyReLU(0.1)", "nn.PReLU()", "nn.Softplus()", "nn.Hardswish()", "nn.CELU(0.5)",

@@ -21,7 +21,7 @@ Maker = Callable[[torch.dtype, torch.Generator], torch.Tensor]
 
 
 def any_of(*shape: int, low: float = -3.0, high: float = 3.0) -> Maker:
-    """Makes random values in [low, high], or bools, of the row's dtype."""
+    """Makes random values of the row's dtype in [low, high], or random bools."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         if dtype is BOOL:

@@ -71,9 +71,9 @@ def test_gradients_at_centers(rank: int, align: bool, padding: str) -> None:
 )
 @pytest.mark.parametrize("padding", ["zeros", "border"])
 def test_points_that_are_not_finite(padding: str, mode: str, rank: int) -> None:
-    """Gradients equal eager's at infinite points and NaN, which a diverging model computes.
-    (Eager's gradient reads outside of the image for NaN with padding border, and for
-    infinities with padding reflection, so these aren't compared.)"""
+    """Samples and gradients equal eager's at infinite and NaN coordinates, which a model
+    that diverges computes. (Eager's gradient reads outside of the image for NaN with
+    padding border, and for infinities with padding reflection: both are left out.)"""
     numbers = [math.inf, -math.inf, 0.3, 1e30, -1e30, 1.0, -1.0]
     numbers += [math.nan] if padding == "zeros" else []
     axes = [torch.tensor(numbers)] * rank

@@ -102,8 +102,8 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "xlogy": torch.xlogy,
 }
 DTYPES = [torch.bfloat16, torch.float16]
-#: Eager's kernels round intermediate results, and so do ours: float64's results don't
-#: count here.
+#: Functions whose intermediate results are rounded both by eager's kernels and by ours, so
+#: that results are compared only with eager's, not with float64's.
 NOT_EXACT = {"logit", "logit_eps", "mvlgamma", "floor_divide", "cube", "inverse square"}
 
 

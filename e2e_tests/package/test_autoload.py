@@ -202,8 +202,9 @@ def test_the_torchscript_backend_does_not_take_over() -> None:
 
 
 def test_first_calls_import_no_compiler_of_torch() -> None:
-    """Meta kernels in Python import torch._dynamo when they are first called (torch
-    2.13). The import takes a second, and scripts without an optimizer never need it."""
+    """Ops don't import torch._dynamo, although the first call of a meta kernel in Python
+    does so in torch 2.13. The import takes a second, and scripts without an optimizer
+    don't need it."""
     program = """
         import sys, torch
         from torch import nn

@@ -1,4 +1,4 @@
-"""Lazy tensors are passed to other libraries (DLPack, numpy) and to other processes."""
+"""Lazy tensors can be passed to other libraries (DLPack, numpy) and to other processes."""
 
 from __future__ import annotations
 

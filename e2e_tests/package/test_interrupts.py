@@ -1,4 +1,5 @@
-"""Exceptions of Ctrl-C and of other signal handlers arrive at any point of C++ code."""
+"""Exceptions of Ctrl-C and of other signal handlers are raised promptly wherever C++ code
+is interrupted."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ CASES: dict[str, tuple] = {
     "scaled padded bags": (_bag("sum", 1), special(4, 3), special(6, start=4)),
     "points outside of a volume": (_sampled, torch.arange(8.0).reshape(1, 1, 2, 2, 2)),
 }
-#: Eager's gradient of a product depends on the number of zeros.
+#: Factors of products: eager's formula for the gradient depends on the number of zeros.
 FACTORS = {
     "numbers": (3.0, 2.0, -1.5, 4.0),
     "zero": (3.0, 0.0, -1.5, 4.0),
@@ -238,7 +238,7 @@ def test_a_median_of_a_batch_has_tangents() -> None:
         torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))
 
 
-#: With the other factors, zero times a gradient that isn't selected is NaN.
+#: Excludes factors for which zero times a gradient that isn't selected is NaN.
 @pytest.mark.parametrize("name", sorted({*FACTORS} - {"NaN and zeros", "infinity"}))
 def test_second_derivatives_of_products(name: str) -> None:
     results = []

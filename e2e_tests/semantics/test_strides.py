@@ -325,7 +325,7 @@ DRAWN_INTO: dict[str, Callable[[str], torch.Tensor]] = {
     "transposed": lambda d: torch.zeros(7, 12, device=d).t(),
     "transposed with gaps": lambda d: torch.zeros(7, 15, device=d)[:, :12].t(),
 }
-#: Tensors of such strides that aren't views.
+#: Tensors of shape [12, 7] that have gaps or are transposed, but aren't views.
 FOR_IN_PLACE = {
     "made with gaps": lambda d: torch.empty_strided((12, 7), (14, 2), device=d),
     "made transposed": lambda d: torch.empty_strided((12, 7), (1, 12), device=d),

@@ -57,7 +57,8 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "empty": lambda x: x[2:2],
 }
 
-#: Views of complex tensors with a conjugate or negative bit: reading changes the numbers.
+#: Views of complex tensors with a conjugate or negative bit: their elements differ from
+#: the numbers in memory.
 OF_BITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "as_strided of conj": lambda x: x.conj().as_strided((2, 3), (3, 1), 1),
     "as_strided of a part of conj": lambda x: x.conj()[1:].as_strided((3,), (2,)),

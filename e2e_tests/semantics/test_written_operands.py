@@ -27,7 +27,7 @@ def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
             text = str(problem).split(" [aten::")[0].split("\n")[0]
             error = f"{type(problem).__name__}: {text}"
     texts = [re.sub(r"\s+", " ", str(w.message))[:80] for w in caught]
-    told = [text for text in texts if "Casting complex" not in text]  # warned once
+    told = [text for text in texts if "Casting complex" not in text]  # torch warns once
     return result, error, told
 
 
@@ -141,8 +141,8 @@ def test_errors_of_numbers_in_tensors(name: str, shapes: tuple) -> None:
 @pytest.mark.parametrize("own", (*DTYPES, torch.uint16, torch.uint32), ids=str)
 @pytest.mark.parametrize("other", (*DTYPES, torch.uint16, torch.uint32), ids=str)
 def test_fill_of_another_dtype(own: torch.dtype, other: torch.dtype) -> None:
-    """`fill_` is as in eager for all pairs of dtypes, including those that have no common
-    dtype."""
+    """`fill_` behaves as in eager for all pairs of dtypes, including those that have no
+    common dtype."""
 
     def program(device: str) -> object:
         x = torch.zeros(2, 3, dtype=own, device=device)

@@ -70,14 +70,14 @@ def _text(generator: torch.Generator) -> Batch:
 
 
 def _attended_text(generator: torch.Generator) -> Batch:
-    """A batch with a mask, which prevents `transformers` from checking whether
+    """Returns a batch with a mask, which prevents `transformers` from checking whether
     `position_ids` contain several sequences (`find_packed_sequence_indices`)."""
     batch = _text(generator)
     return batch | {"attention_mask": torch.ones_like(batch["input_ids"])}
 
 
 def _causally_attended_text(generator: torch.Generator) -> Batch:
-    """A batch with the complete mask of scaled_dot_product_attention, which
+    """Returns a batch with the complete mask of scaled_dot_product_attention, which
     `transformers` uses without searching it for padding."""
     batch = _text(generator)
     seen = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
@@ -85,7 +85,7 @@ def _causally_attended_text(generator: torch.Generator) -> Batch:
 
 
 def _padded_text(generator: torch.Generator) -> Batch:
-    """A batch with masked characters to predict, and with padding at its end, which
+    """Returns a batch with masked characters to predict, and with padding at its end, which
     nothing attends to."""
     tokens = _tokens(generator)
     lengths = torch.randint(LENGTH // 2, LENGTH, (4, 1), generator=generator)
