@@ -84,7 +84,8 @@ def test_memory_that_others_read_is_not_written_op_by_op() -> None:
         torch.lazy.synchronize()
         seen = parameter.view(2, 6)
         copy = seen.clone()
-        copy[0] = 1.0  # in an op-by-op run, `copy` shares the parameter's memory until now
+        # In an op-by-op run, `copy` shares the parameter's memory up to here.
+        copy[0] = 1.0
         doubled = parameter * 2
         both = doubled.t().clone()
         doubled[1] = 5.0

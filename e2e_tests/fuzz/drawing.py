@@ -336,4 +336,5 @@ class Drawing:
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:
-            return False  # one op created this view with others, and it was written since
+            # One op created this view together with others, and it was written since.
+            return False
