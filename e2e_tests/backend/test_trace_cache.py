@@ -416,7 +416,8 @@ def test_dropped_values_are_let_go_at_once() -> None:
 
 
 def test_traces_of_ever_other_lengths() -> None:
-    """A trace cache with many branches keeps those that were used most recently."""
+    """Traces of many different lengths have eager's values, and a repeated one runs its
+    cached program."""
     x = torch.randn(3).to("lazy")
     for length in [*range(1, 12), 11, 11]:
         y, wanted = x, x.cpu()
