@@ -100,3 +100,16 @@ def test_profiles_have_lines_and_modules_of_programs_from_the_disk(
     assert "compiled" in outputs[0] and "disk" in outputs[1]
     assert "<string>:7" in outputs[0] and "<string>:10" in outputs[1]
     assert '"0' in outputs[1], "modules as well"
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["<ipython-input-3-0f1e>", "<python-input-7>", "<doctest page[2]>", "<stdin>"],
+)
+def test_cells_and_shells_have_lines(file: str) -> None:
+    """Ops of a notebook's cell, of a shell and of a doctest are reported with their lines,
+    although their code isn't in a file."""
+    text = "\n\nx.sum().item()"
+    torch_ltc.reset_metrics()
+    exec(compile(text, file, "exec"), {"x": torch.ones(3, device="lazy") + 1})
+    assert [row["location"] for row in torch_ltc.syncs()] == [f"{file}:3"]

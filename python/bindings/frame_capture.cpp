@@ -47,8 +47,13 @@ std::vector<std::string> libraryFolders() {
 }
 
 bool isLibraryFile(const std::string &file) {
-  if (file.empty() || file[0] == '<') // "<frozen importlib>"
-    return file != "<string>" && file != "<stdin>";
+  if (file.empty())
+    return true;
+  // Python's own modules, and code that torch.fx generates. Other names in angle
+  // brackets are a user's code: a cell of a notebook, a line of a shell, a doctest.
+  for (const char *prefix : {"<frozen ", "<eval_with_key>"})
+    if (file.rfind(prefix, 0) == 0)
+      return true;
   static const std::vector<std::string> folders = libraryFolders();
   for (const std::string &folder : folders)
     if (file.rfind(folder, 0) == 0)
