@@ -208,8 +208,8 @@ void CapturedStep::findReturned(const Recording &second,
   }
 }
 
-/// Finds the result of the step that continues the order of collectives. The
-/// order that the step reads needn't be a result of the first recording: other
+/// Finds the second step's result that continues the order of collectives. The
+/// order that this step reads needn't be a result of the first recording: other
 /// collectives may have continued it between the two steps.
 std::optional<CapturedStep::Parameter>
 CapturedStep::resultOfOrder(const Recording &second) const {

@@ -32,8 +32,8 @@ namespace torch_ltc {
 
 class CapturedStep {
 public:
-  /// A tensor, other than an argument, that the step may read and write, in its
-  /// state after the second recording.
+  /// A tensor, other than an argument, that the step may read and write. It has
+  /// the value that it had after the second recording.
   struct KnownTensor {
     at::Tensor tensor;
     std::string name;
@@ -41,9 +41,9 @@ public:
 
   /// `first` and `second` are the recordings of consecutive steps; `arguments`
   /// and `returned` are the tensors that the second step received and returned.
-  /// `stepCounts`: float32 CPU tensors of optimizers, which each replay
-  /// increments. Throws c10::Error with a one-sentence reason if the step can't
-  /// be replayed.
+  /// `stepCounts` are the step counts of optimizers: float32 CPU tensors that
+  /// each replay increments. Throws c10::Error with a one-sentence reason if
+  /// the step can't be replayed.
   CapturedStep(const Recording &first, const Recording &second,
                const std::vector<at::Tensor> &arguments,
                std::vector<KnownTensor> known,
@@ -84,8 +84,8 @@ private:
     // Whether other tensors share the tensor's base. Then `inner` and `data`
     // belong to the base, from which all these tensors are updated.
     bool isShared = false;
-    // Whether this slot has the values of a view, whose base is in another
-    // slot. A step that writes the base recomputes them.
+    // Whether this slot holds the value of a view whose base is in another
+    // slot. A step that writes the base recomputes the view's value.
     bool isView = false;
     bool isWritten = false, isRead = false;
     // Whether the slot holds the order of collectives, a chain of nodes that
@@ -95,13 +95,13 @@ private:
   // A result of the program.
   struct Output {
     torch::lazy::Shape shape;
-    std::vector<size_t> slots; // slots whose value it becomes
-    // The data of the tensors that refer to it, and of their bases.
+    std::vector<size_t> slots; // slots whose tensor receives the result
+    // The data of the tensors that receive the result, and of their bases.
     std::vector<TensorDataPtr> states;
     std::vector<size_t> arguments; // tensor arguments that it overwrites
     bool isReturned = false;
     bool isState = false; // whether the next step reads it
-    HostDataPtr scratch;  // its memory if no tensor refers to it
+    HostDataPtr scratch;  // memory of a result that no tensor receives
   };
 
   // A tensor that the function returns.
@@ -146,7 +146,7 @@ private:
   std::vector<Output> outputs;
   std::vector<Slot> slots;
   std::vector<Returned> returns;
-  std::vector<LocationId> collectives; // Python line of each
+  std::vector<LocationId> collectives; // Python line of each collective
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;

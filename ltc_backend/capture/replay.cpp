@@ -18,7 +18,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The gradient function of a replay's results, which have no autograd graph.
+/// The gradient function of a replay's results: raises an error, because they
+/// have no autograd graph.
 struct NoGraph final : torch::autograd::Node {
   torch::autograd::variable_list
   apply(torch::autograd::variable_list &&) override {
@@ -32,8 +33,8 @@ struct NoGraph final : torch::autograd::Node {
 
 } // namespace
 
-/// Returns how a tensor with state or a constant was changed since the last
-/// step, or "".
+/// Returns a message if a tensor that holds state or a constant has been
+/// changed since the last step; otherwise "".
 std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)
@@ -55,8 +56,8 @@ std::string CapturedStep::checkSlots() {
   return "";
 }
 
-/// Checks that no other tensor shares the old value of an argument that the
-/// step writes, because that tensor would keep it.
+/// Checks that no other tensor shares its value with an argument that the step
+/// writes: the other tensor would keep the old value.
 std::string
 CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -74,7 +74,7 @@ private:
         LibraryPagesLimit limit;
         job();
       }
-      job = nullptr; // releases what it holds, before waiters are notified
+      job = nullptr; // releases what the job holds before waiters are notified
       lock.lock();
       isBusy = false;
       changed.notify_all();

@@ -13,7 +13,7 @@
 
 namespace torch_ltc {
 
-/// Runs `job`, which must not throw, on the thread, after earlier jobs.
+/// Runs `job` on this thread after earlier jobs. `job` must not throw.
 void compileInBackground(std::function<void()> job);
 
 bool isCompilingInBackground();

@@ -1,7 +1,7 @@
 //===- compilation_lock.h - One compilation for all processes ---*- C++ -*-===//
 //
-// The ranks of a job begin with the same programs at the same time. One of them
-// compiles; the others wait and find the program in the disk cache.
+// The ranks of a job need the same programs at the same time. One rank compiles
+// each program; the others wait and find it in the disk cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,9 @@ namespace torch_ltc {
 /// can't be written; the cost is a second compilation.
 class CompilationLock {
 public:
-  /// Waits for the process that compiles the program `name`. On the main thread
-  /// it throws the exception that a signal handler raises meanwhile.
+  /// Waits for the process that compiles the program `name`. On the main
+  /// thread, throws the exception that a signal handler raises meanwhile.
+  /// Throws std::runtime_error if compilations are cancelled.
   explicit CompilationLock(const std::string &name);
   ~CompilationLock();
   CompilationLock(const CompilationLock &) = delete;

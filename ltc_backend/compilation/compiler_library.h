@@ -66,11 +66,11 @@ public:
   CancelledCompilations &operator=(const CancelledCompilations &) = delete;
 };
 
-/// Whether a CancelledCompilations exists. A failed compilation isn't an error
-/// then.
+/// Whether a CancelledCompilations object exists; if so, a failed compilation
+/// isn't an error.
 bool areCompilationsCancelled();
 
-/// Whether `compilerLibrary` has succeeded.
+/// Whether `compilerLibrary` has loaded the library.
 bool isCompilerLoaded();
 
 } // namespace torch_ltc

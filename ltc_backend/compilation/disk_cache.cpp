@@ -35,8 +35,8 @@ void warn(const char *message, void *) {
   log(LogLevel::Warning, message);
 }
 
-/// The cache for the current options. Shared, so that a cache that is in use
-/// survives a change of the options.
+/// A shared reference to a cache, so that a cache that is in use survives a
+/// change of the options.
 using CachePtr = std::shared_ptr<LtcCacheStorage>;
 
 struct OpenCache {
@@ -102,7 +102,7 @@ void countRejected() {
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";
-/// Number of the key's digits in the name of its file (runtime.h,
+/// Number of hexadecimal digits of a key in the name of its file (runtime.h,
 /// ltcCacheLookup).
 constexpr size_t numNamedDigits = 16;
 
@@ -118,7 +118,8 @@ EntryNames entryNames(const std::string &directory) {
   return names;
 }
 
-/// The graph's hash, and everything else that affects compilation.
+/// Returns the key of a program: the graph's hash and everything else that
+/// affects compilation.
 std::string programKey(const Hash128 &hash) {
   return hash.text() + ";" + optionsWithEffect(OptionEffect::Code) +
          ltcCacheSalt() + ";" + TORCH_LTC_VERSION;
@@ -135,7 +136,7 @@ int lookupKernel(const char *key, size_t keySize, LtcBytes *object, void *) {
 
 void storeKernel(const char *key, size_t keySize, const char *object,
                  size_t objectSize, void *) {
-  // A cache that can't be written has reported it through `warn`.
+  // The cache reports a failed write through `warn`.
   ltcStatusDestroy(ltcCacheStore(currentCache().get(), LTC_CACHE_KERNEL, key,
                                  keySize, object, objectSize));
 }

@@ -23,8 +23,8 @@ std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
                         const CompileEvent &event);
 
 /// The folder below `folder` with a complete dump of program `name` (a hash),
-/// written by this process or an earlier one; "" if there is none. Remembers a
-/// dump that it found, and then only checks that it still exists.
+/// written by this process or an earlier one; "" if there is none. Remembers
+/// the folder, so that later calls only check that the dump still exists.
 std::string findDump(const std::string &folder, const std::string &name);
 /// Whether this process failed to write a dump of program `name` to `folder`.
 /// The failure is reported once, and writing isn't retried.

@@ -28,8 +28,8 @@ ProgramPtr bindGeneral(const GraphSnapshotPtr &graph, const Sighting &sighting,
                        CompileEvent &event);
 
 /// Makes the program for all sizes, if enough graphs of its skeleton are known,
-/// and binds it to the graph. Returns null if they aren't, or if the program
-/// was requested before.
+/// and binds it to the graph. Returns null if too few are known, if the program
+/// was requested before, or if it can't be made or bound.
 ProgramPtr makeAndBindGeneral(const GraphSnapshotPtr &graph, Sighting &sighting,
                               CompileEvent &event);
 

@@ -43,8 +43,9 @@ Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
   return state.finish();
 }
 
-/// The value for `hash`, which becomes the most recently used one; a new value
-/// replaces the least recently used one.
+/// Returns the value for `hash`, made by `make` if there is none, and marks it
+/// as the most recently used one. Removes the least recently used value if
+/// there would be more than `most`.
 template <typename List, typename Make>
 static auto &lookUp(List &recent, const Hash128 &hash, size_t most, Make make) {
   auto found = std::ranges::find(recent, hash, [](auto &e) { return e.first; });

@@ -32,12 +32,12 @@ public:
     Unknown,   ///< hasn't been requested
     Pending,   ///< being compiled
     Ready,     ///< `bind` may succeed
-    Impossible ///< there is no form for all sizes
+    Impossible ///< there is no executable for all sizes
   };
   /// Changes the state from Unknown to Pending; returns false in other states.
   bool begin(const GeneralGraph &general);
-  /// The hash of the general graph and the current options, by which the disk
-  /// cache has its executable.
+  /// The hash of the general graph and the current options: the disk cache's
+  /// key of its executable.
   static Hash128 hashOf(const GeneralGraph &general);
   /// Stores the compiled executable; throws std::runtime_error if it can't be
   /// loaded.
@@ -64,13 +64,14 @@ public:
   // The time that programs of a skeleton have run op by op. `noteNew` and
   // `noteRuns` return the seconds since the last `startAgain`.
 
-  /// `next` is a new program, which runs now.
+  /// Adds the time of the program that the previous call passed as `next`.
   double noteNew(const Hash128 &skeleton,
                  const std::shared_ptr<PlaceholderProgram> &next);
   double noteRuns(const Hash128 &skeleton, PlaceholderProgram &program);
   void startAgain(const Hash128 &skeleton);
 
-  /// Whether a thread is about to make the program for all sizes.
+  /// Whether the program for all sizes is being made, or about to be made, in
+  /// the background.
   bool isBeingMade(const Hash128 &skeleton);
   void setBeingMade(const Hash128 &skeleton, bool isBeingMade);
   void clear();

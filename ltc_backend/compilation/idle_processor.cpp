@@ -11,7 +11,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The time between samples: the kernel counts in ticks of 10 ms.
+/// The time between samples, ten of the kernel's ticks of 10 ms.
 constexpr std::chrono::milliseconds kInterval{100};
 /// The unused share from which a processor counts as idle. Background services
 /// of the system use a part of an idle processor.

@@ -19,7 +19,7 @@ bool leftProcessorIdle(const LtcProcessorTimes &before,
 bool hasIdleProcessor();
 
 /// Whether other processes left `numThreads` processors mostly idle between the
-/// same samples. Thread-safe.
+/// last two samples. Thread-safe.
 bool hasProcessorsFor(int numThreads);
 
 } // namespace torch_ltc

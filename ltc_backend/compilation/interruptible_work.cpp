@@ -18,7 +18,7 @@ struct Progress {
   int numRunning = 0;
 };
 
-/// Never destroyed: interrupted work may end after everything else.
+/// Never destroyed: interrupted work may end after static destructors have run.
 Progress &progress() {
   static auto *instance = new Progress;
   return *instance;

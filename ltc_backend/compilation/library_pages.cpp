@@ -21,16 +21,17 @@
 
 namespace {
 
-/// A loop compiles in its first two or three steps, and each of them restarts
-/// the count. Reading the pages again costs a later compilation some 15 ms.
+/// Number of steps without a new program after which the libraries are idle. A
+/// loop compiles in its first two or three steps.
 constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};
 
 using Clock = std::chrono::steady_clock;
 
-/// A loop with a new program every few steps is never idle for long, so at most
-/// a hundredth of the time is spent on releasing pages and reading them again.
+/// A release is followed by a pause of this multiple of its cost, so that a
+/// loop with a new program every few steps spends at most a hundredth of its
+/// time on releasing pages and reading them again.
 constexpr int kTimesCost = 100;
 constexpr std::chrono::milliseconds kCostOfReading{15};
 
@@ -39,7 +40,7 @@ constexpr std::chrono::milliseconds kCostOfReading{15};
 constexpr int64_t kMaxBytesWhileCompiling = 40 << 20;
 constexpr std::chrono::milliseconds kIntervalWhileCompiling{2};
 
-/// The time of the next release at the earliest.
+/// The earliest time of the next release.
 std::atomic<Clock::rep> nextTime{0};
 
 /// Releases the pages of read-only segments. Pages of other segments may differ
@@ -59,9 +60,9 @@ void releasePages(dl_phdr_info *library) {
   }
 }
 
-/// Releases the pages of a library that was loaded with ours. oneDNN is one of
-/// them: it generates its kernels at their first use, so it is idle when the
-/// compiler is.
+/// Releases the pages of `library` if it was loaded with ours. This includes
+/// oneDNN, which generates its kernels at their first use, and so is idle when
+/// the compiler is.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
     releasePages(library);
@@ -111,7 +112,7 @@ void torch_ltc::giveBackIdleLibraries() {
 
 LibraryPagesLimit::LibraryPagesLimit() : pageSize(sysconf(_SC_PAGESIZE)) {
   file.reset(std::fopen("/proc/self/statm", "r"));
-  if (!file) // no /proc: the pages are released afterwards
+  if (!file) // without /proc, pages are only released after the compilation
     return;
   std::setvbuf(file.get(), nullptr, _IONBF, 0);
   watcher = std::thread([this] { watch(); });

@@ -23,9 +23,9 @@ void noteCompilerUse();
 
 /// After some steps without a new program or a compilation, releases the pages
 /// of the compiler's and the runtime's libraries and of their dependencies
-/// (read-only mappings of files), and cached buffers. That takes a few
-/// milliseconds, and isn't repeated until it is a small part of the time. To be
-/// called after each step, by the thread that ran it.
+/// (read-only mappings of files), and cached buffers. This takes a few
+/// milliseconds, and is repeated so rarely that it costs at most a hundredth of
+/// the time. To be called after each step, by the thread that ran the step.
 void giveBackIdleLibraries();
 
 /// While an object of this class exists, the pages of the compiler's and the

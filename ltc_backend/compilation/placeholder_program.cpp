@@ -15,7 +15,7 @@ static constexpr double kGrowth = 1.1;
 static constexpr double kShareSaved = 0.4;
 
 /// The cost of a compilation on a processor that is otherwise idle, relative to
-/// the cost on a busy one. It delays no step, but needs memory.
+/// the cost on a busy one. Such a compilation delays no step, but needs memory.
 static constexpr double kCostOnIdleProcessor = 0.3;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {

@@ -4,11 +4,12 @@
 // thread compiles it once that pays off.
 //
 // The benefit of a compilation isn't known in advance, which makes this the ski
-// rental problem: a compilation starts when a compiled program would have saved
-// the compilation's expected time in the runs so far (0.4 of their time). So
-// the compilation costs at most as much as it would have saved. If a processor
-// is idle, it starts when 0.3 of its expected time would have been saved,
-// because it delays no step. A program that is used once is never compiled.
+// rental problem: a compilation starts when a compiled program, which is
+// expected to save 0.4 of each run's time, would have saved the compilation's
+// expected time in the runs so far. So the compilation costs at most as much as
+// it would have saved. On an idle processor a compilation delays no step, so
+// there 0.3 of its expected time is sufficient. A program that is used once is
+// never compiled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Converts a shape for the C API. An undefined result of an op (a gradient
-/// that isn't needed) gets the type of an empty vector.
+/// Converts a shape for the C API. An undefined result of an op (for example, a
+/// gradient that isn't needed) gets the type of an empty vector.
 LtcTensorType tensorType(const torch::lazy::Shape &shape) {
   static const int64_t empty[] = {0};
   if (shape.scalar_type() == c10::ScalarType::Undefined)
@@ -132,8 +132,8 @@ private:
     throw std::logic_error("unknown attribute tag");
   }
 
-  /// The constant for an absent argument. Arguments that the tracer ignores
-  /// (non_blocking, layout) still need a value of their type in the dialect.
+  /// The constant for an absent argument. A boolean argument that the tracer
+  /// ignores (for example, non_blocking) still needs a bool in the dialect.
   LtcValue noneOrDefault(const ArgumentSpec &spec) {
     if (spec.kind == ArgumentKind::Ignored && spec.defaultValue &&
         spec.defaultValue->isBool())

@@ -27,7 +27,7 @@ private:
 };
 
 /// Adds the graph's parameters, ops and results to `program`. Throws
-/// std::runtime_error with the op and the user's line.
+/// std::runtime_error with a message that names the op and the user's line.
 void buildProgram(const CompilerLibrary &library, LtcProgram program,
                   const GraphSnapshot &graph);
 

@@ -144,7 +144,7 @@ bool mayCompileLater() {
          config().compile_failure.get() != "raise";
 }
 
-/// Makes an interpreted program, which the compiled one replaces when that is
+/// Makes an interpreted program that runs until the graph's compiled program is
 /// ready.
 std::shared_ptr<PlaceholderProgram>
 makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
@@ -357,7 +357,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
     span.before("torch_ltc::compile");
   try {
     if (program) {
-      // It is bound.
+      // `bindGeneral` returned the program.
     } else if (backend) {
       program = makeExternal(*backend, graph, location, event);
     } else if (config().tier.get() == "interpret") {

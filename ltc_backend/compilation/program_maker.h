@@ -18,8 +18,8 @@ ProgramPtr makeProgram(GraphSnapshot graph, const Hash128 &hash, int64_t step,
                        LocationId location, std::string &origin);
 
 /// Returns the folder with the dump of `program`, or "" if it can't be written.
-/// Requires option `dump`. If there is no dump, because the program was
-/// compiled without the option, for example, calls `snapshot` and lowers the
+/// Requires option `dump`. If there is no dump (for example, because the
+/// program was compiled without the option), calls `snapshot` and lowers the
 /// graph again for its texts.
 std::string ensureDumped(const Program &program, int64_t step,
                          LocationId location,

@@ -21,8 +21,9 @@ namespace torch_ltc {
 using OptionValue = std::variant<bool, int64_t, std::string>;
 
 /// What an option changes. The key of a cache contains the options that affect
-/// what it holds: keys on disk the options with effect `Code`, keys of programs
-/// in memory also `Program`, keys of captured functions also `Trace`.
+/// what the cache holds: keys on disk contain the options with effect `Code`,
+/// keys of programs in memory also those with effect `Program`, and keys of
+/// captured functions also those with effect `Trace`.
 enum class OptionEffect {
   None,
   Trace,   // which ops are traced, which programs are chosen

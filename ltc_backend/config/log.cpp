@@ -25,8 +25,9 @@ Log &state() {
   return *log;
 }
 
-// Enough for a warning about every option in the environment. A process without
-// the Python package never sets a hook, and must not collect messages forever.
+// Maximum number of messages stored until a hook is set: sufficient for a
+// warning about every option in the environment. A process without the Python
+// package never sets a hook, and must not collect messages forever.
 constexpr size_t kMaxKeptMessages = 64;
 
 } // namespace
@@ -42,7 +43,7 @@ void torch_ltc::log(LogLevel level, const std::string &sentence) {
       return;
     }
   }
-  // Outside the lock, because the hook takes the GIL.
+  // The hook is called without the lock, because it takes the GIL.
   if (hook)
     (*hook)(level, sentence);
   else if (level >= LogLevel::Warning)

@@ -1,8 +1,8 @@
 //===- log.h - Messages for the user ----------------------------*- C++ -*-===//
 //
 // Each message is one sentence. Messages go to the hook that the Python package
-// installs; earlier ones are stored and passed to it. Without a hook, warnings
-// and errors go to stderr. Any thread may log.
+// installs; messages logged earlier are stored until then. If the hook is
+// removed, warnings and errors go to stderr. Any thread may log.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ void log(LogLevel level, const std::string &sentence);
 
 using LogHook = std::function<void(LogLevel, const std::string &)>;
 
-/// An empty hook logs warnings and errors to stderr.
+/// Sets the hook and passes it the stored messages. If `hook` is empty,
+/// warnings and errors go to stderr.
 void setLogHook(LogHook hook);
 
 } // namespace torch_ltc

@@ -2,7 +2,8 @@
 //
 // The base class's `SyncTensorsGraph` (torch._C._lazy._sync_multi, and reads by
 // torch's own code) lowers through a `LoweringContext` and runs a
-// `Computation`. These two classes adapt it to our graphs and programs.
+// `Computation`. The two classes below implement these interfaces with our
+// graphs and programs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,8 +2,8 @@
 //
 // torch's guard (2.13) returns "lazy" for tensors on "lazy:0", so that
 // `x.to("lazy")` would copy a tensor that is already there, and an in-place
-// write to the result would not reach `x`. There is one device, and our guard
-// returns its full name. There is one stream, too, because steps run in order.
+// write to the result would not reach `x`. Our guard returns the full name of
+// the only device. There is only one stream, because steps run in order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,7 @@ std::atomic<bool> initialized{false};
 /// Sets the flags of torch::lazy that our pipeline requires, or whose features
 /// it replaces.
 void setTorchFlags() {
-  // Makes numbers graph constants where torch's own code creates scalars.
+  // Makes torch's own code create the scalars 0, 1 and -1 with `MakeScalar`.
   FLAGS_torch_lazy_handle_special_scalars = true;
   // Our own executor cuts graphs (option max_trace_ops) and reports it; torch's
   // check walks the graph and runs it through the base pipeline.

@@ -272,7 +272,7 @@ const char *const byDevice[] = {
 /// The temporary kernels of the ops in `byDevice`; removing a handle removes
 /// its kernel.
 std::vector<c10::RegistrationHandleRAII> &standIns() {
-  // Never destroyed: deregistration at exit races with other libraries'.
+  // Never destroyed: deregistration at exit races with that of other libraries.
   static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
   return *handles;
 }

@@ -29,7 +29,7 @@ struct Operands {
   }
   /// Splits a tensor into one part for each rank.
   Tensors parts(const Tensor &tensor) const {
-    if (!tensor.numel()) // without elements, or for another rank
+    if (!tensor.numel()) // `view` can't infer a size without elements
       return Tensors(size_t(backend.getSize()), tensor);
     return tensor.view({backend.getSize(), -1}).unbind();
   }
@@ -43,15 +43,15 @@ struct Operands {
   }
 };
 
-/// Options of a backend's call; all of them have a timeout.
+/// Options for a call of the backend, with the timeout that all kinds have.
 template <typename Options> Options optionsOf(const Operands &o) {
   Options options;
   options.timeout = o.timeout();
   return options;
 }
 
-/// Returns the output, which the backend updates in place, with the input's
-/// values.
+/// Copies the input to the output, which the backend then updates in place.
+/// Returns the output.
 Tensor updated(const Operands &o) {
   return o.output.data_ptr() == o.input.data_ptr() ? o.output
                                                    : o.output.copy_(o.input);

@@ -20,7 +20,8 @@
 //
 // An input that isn't read (of `receive`, or of `scatter` except at the root)
 // only provides the dtype. `await` waits for a collective that was started. The
-// first number is the timeout in milliseconds, -1 for the group's timeout.
+// first of the numbers is the timeout in milliseconds, or -1 for the group's
+// timeout.
 //
 //===----------------------------------------------------------------------===//
 

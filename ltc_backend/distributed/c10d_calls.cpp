@@ -286,9 +286,9 @@ private:
            whole.sizes().slice(1) == part.sizes().slice(1);
   }
 
-  /// Appends the number of elements for each rank, of a tensor that is divided
-  /// along its first dimension, to `numbers`. Returns false if the tensor can't
-  /// be divided in this way.
+  /// Appends to `numbers` how many elements each rank gets if `tensor` is
+  /// divided along its first dimension. Returns false if it can't be divided as
+  /// `splits` request.
   bool addSplits(const Tensor &tensor, const std::vector<int64_t> &splits,
                  std::vector<int64_t> &numbers) const {
     if (tensor.dim() == 0)

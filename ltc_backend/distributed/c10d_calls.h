@@ -23,9 +23,9 @@ struct C10dCall {
   bool isAsync = true;
 };
 
-/// Divides a call of the op `name` ("c10d::allreduce_") into collectives.
-/// Returns nullopt for unusual arguments: eager's kernel then rejects them with
-/// its own message, or supports them.
+/// Divides a call of the op `name`, such as "c10d::allreduce_", into
+/// collectives. Returns nullopt for unusual arguments: eager's kernel then
+/// rejects them with its own message, or supports them.
 std::optional<C10dCall> readCall(const std::string &name,
                                  c10::ArrayRef<c10::IValue> arguments);
 

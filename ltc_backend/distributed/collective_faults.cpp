@@ -110,7 +110,7 @@ public:
       // A group's store is the job's store with a prefix.
       if (auto *prefixed = dynamic_cast<c10d::PrefixStore *>(own.get()))
         own = prefixed->getUnderlyingStore();
-      // Another thread may be waiting in the store.
+      // A separate connection, because another thread may be waiting in `own`.
       store = own ? own->clone() : nullptr;
       auto options =
           name.group->getBackend(c10::DeviceType::Lazy)->getBackendOptions();
@@ -259,7 +259,7 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
 /// Waits for the collective, and announces it after a second. The backend's own
 /// timeout ends the wait.
 void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
-  if (isAnnounced) // by a collective that failed
+  if (isAnnounced) // an earlier collective announced itself and failed
     Arrivals(name).withdraw();
   if (name.isMessage()) { // a wait that times out would break the connection
     work.wait();

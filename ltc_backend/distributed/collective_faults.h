@@ -4,8 +4,8 @@
 // the group's collectives, and its signature (kind, reduction, dtype,
 // elements).
 //
-//   a rank differs   With option check_collectives ranks exchange signatures
-//                    before each collective, and all of them raise.
+//   a rank differs   With option check_collectives, ranks exchange signatures
+//                    before each collective; if these differ, all ranks raise.
 //   a rank is late   A rank that has waited for a second announces the
 //                    collective in the job's store. When a collective fails,
 //                    the error names the ranks that haven't announced it.
@@ -33,7 +33,7 @@ LocationId placeOfCollective(int64_t number);
 struct CollectiveName {
   ProcessGroupPtr group;
   std::string signature; // "all_reduce(sum) of 1000 Float"
-  int64_t number = 0;    // in its group, 0 for a message to one rank
+  int64_t number = 0;    // in its group; 0 for a message between two ranks
   LocationId place = 0;
   std::chrono::steady_clock::time_point begin;
 

@@ -2,7 +2,7 @@
 //
 //   collective(order, input, ...)       -> order', output
 //   collective_start(order, input, ...) -> order'
-//   collective_wait(order, order', ...) -> output of the started one
+//   collective_wait(order, order', ...) -> output of the started collective
 //
 // A compiled program (pass OverlapCollectives) begins and finishes collectives
 // in its own memory:
@@ -10,11 +10,11 @@
 //   collective_begin(order, input, ...)        -> order', unfinished output
 //   collective_finish(order', input?, output)  -> output
 //
-// `order`, the number of collectives so far, makes collectives effects in a
-// graph of values: each collective reads and updates it. So collectives form a
-// chain, whose end every step computes: in no tier is a collective dropped,
-// merged with an equal one or reordered. A collective whose number has been
-// used before isn't run again.
+// `order`, the number of collectives so far, represents side effects in a graph
+// of values: each collective reads and updates it. So collectives form a chain,
+// whose end every step computes. No tier drops a collective, merges it with an
+// equal one or reorders it. A collective whose number has been used before
+// isn't run again.
 //
 //===----------------------------------------------------------------------===//
 

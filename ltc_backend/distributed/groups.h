@@ -19,7 +19,7 @@ using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 /// The number of `group`; the number of a destroyed group is reused.
 int64_t groupNumber(const ProcessGroupPtr &group);
 
-/// Throws if the group has been destroyed.
+/// Returns the group; throws c10::Error if it has been destroyed.
 ProcessGroupPtr groupOfNumber(int64_t number);
 
 } // namespace torch_ltc

@@ -1,9 +1,9 @@
 //===- registration.cpp - Kernels for torch.distributed's ops -------------===//
 //
 // "c10d::..." ops write to tensors without declaring the writes in their
-// schemas, and return a Work. "_c10d_functional::..." ops call them on new
-// tensors and store the Work under the tensor's storage until `wait_tensor`,
-// which works on the user's tensors unchanged.
+// schemas, and return a Work. "_c10d_functional::..." ops call the former on
+// new tensors and store the Work, with the tensor's storage as its key, until
+// `wait_tensor`. torch's kernels of the latter work on the user's tensors.
 //
 //===----------------------------------------------------------------------===//
 

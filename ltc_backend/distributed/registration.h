@@ -6,7 +6,7 @@
 namespace torch_ltc {
 
 /// Registers kernels for collectives of lazy tensors at key Functionalize, and
-/// of CPU tensors around the existing kernels at key CPU: collectives of both
+/// wraps the kernels for CPU tensors at key CPU, so that collectives of both
 /// run in program order.
 void registerCollectives();
 

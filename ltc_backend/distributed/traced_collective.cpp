@@ -69,7 +69,7 @@ public:
   void run(const std::string &reader) {
     if (!tensor.defined() || hasFailed())
       return;
-    // A copy: other threads may advance `tensor` while this thread waits.
+    // Reads a copy: other threads may advance `tensor` while this thread waits.
     StepExecutor::get().materialize(withValueOf(tensor), reader);
   }
 

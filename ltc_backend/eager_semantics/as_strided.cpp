@@ -216,7 +216,7 @@ public:
     fillOffset(view, *stack);
     self = wholeMemory(view);
     previous.callBoxed(op, keys, stack);
-    if (view.is_conj()) // the memory doesn't have the bit
+    if (view.is_conj()) // the memory has neither of the two bits
       stack->back() = at::_conj(stack->back().toTensor());
     if (view.is_neg())
       stack->back() = at::_neg_view(stack->back().toTensor());
@@ -245,7 +245,7 @@ struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
     if (!isViewOfSameDType(view))
       return previous.callBoxed(op, keys, stack);
     fillOffset(view, *stack);
-    at::Tensor shown; // with the bits, which the call below doesn't record
+    at::Tensor shown; // has the bits, which the call below doesn't record
     if (view.is_conj() || view.is_neg())
       shown = stridedLike(*stack);
     ViewRecords before = replaceViewRecords(view, {});

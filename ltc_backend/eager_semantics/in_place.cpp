@@ -84,7 +84,7 @@ public:
         throw;
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
-    // Eager also reports errors of the operands and of the size first.
+    // As in eager, errors of the operands and of the size are raised first.
     if (!fits && record && value.sizes() == self.sizes())
       checkResultFits(*record, arguments, self.scalar_type());
     if (!fits && (value.sizes() != self.sizes() ||
@@ -178,8 +178,8 @@ private:
 };
 
 /// Wraps in-place ops that draw random numbers. Preserves the strides of the
-/// tensor: functionalization gives a tensor that isn't a view the dense strides
-/// of the numbers (torch 2.13). Raises eager's error for arguments that the op
+/// tensor: functionalization (torch 2.13) replaces those of a tensor that isn't
+/// a view by dense ones. Raises eager's error for arguments that the op
 /// rejects (mostly integer tensors), instead of the error of torch's Python
 /// formulas.
 class DrawInPlaceKernel final : public c10::OperatorKernel {
@@ -225,8 +225,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op draws random numbers. The sizes of its operands can't be
-/// wrong then.
+/// Whether the op draws random numbers. If so, the sizes of its operands can't
+/// be wrong.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")

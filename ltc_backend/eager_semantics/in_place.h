@@ -30,8 +30,8 @@ bool fitsInPlace(const OpRecord &functional,
 /// of dtype `to`.
 void checkCast(at::ScalarType from, at::ScalarType to);
 
-/// Throws eager's error if the op's result, for ops with a simple dtype rule,
-/// can't be cast to the dtype of the written tensor.
+/// If the op has a simple dtype rule, throws eager's error if its result can't
+/// be cast to `written`, the dtype of the written tensor.
 void checkResultFits(const OpRecord &functional,
                      c10::ArrayRef<c10::IValue> arguments,
                      at::ScalarType written);

@@ -81,7 +81,7 @@ commonType(c10::ArrayRef<IValue> arguments) {
             at::native::update_result_type_state(argument.toScalar(), state);
     return at::native::result_type(state);
   } catch (const c10::Error &) {
-    return std::nullopt; // of a pair like int32 and uint16
+    return std::nullopt; // for example, int32 and uint16 have none
   }
 }
 

@@ -5,8 +5,8 @@
 // whole op below functionalization (torch 2.13). There, a write through a view
 // has no effect, a view has no base, and an argument that is returned unchanged
 // isn't the user's tensor. So these ops are decomposed at the Functionalize key
-// as well. An op that functionalization derives from views (`expand_copy`,
-// `slice_scatter`) can then be distinguished from a call by the user.
+// as well. An op that functionalization derives from views (for example,
+// `expand_copy`) can then be distinguished from a call by the user.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 // thread has traced one; before that, a lock around each op would cost a tenth
 // of the tracing time and guard nothing.
 //
-// All lazy tensors have the dispatch key `lockKey`, at which ops fall through
-// until then.
+// All lazy tensors have the dispatch key `lockKey`. Ops fall through at this
+// key until a second thread traces.
 //
 //===----------------------------------------------------------------------===//
 

@@ -107,7 +107,7 @@ void registerForBits() {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     for (DispatchKey key : {DispatchKey::Conjugate, DispatchKey::Negative})
-      if (!op.hasKernelForDispatchKey(key)) // which falls through
+      if (!op.hasKernelForDispatchKey(key)) // torch's kernels fall through
         registerAround<PassBy>(op, key, key);
     const std::string &name = op.operator_name().name;
     if (isView(op) && name != "aten::_conj" && name != "aten::_neg_view")

@@ -61,8 +61,9 @@ private:
 /// kernel.
 class DrawMeta final : public c10::OperatorKernel {
 public:
-  /// Accepts scales (the last number: a rate, a standard deviation, a
-  /// probability) from 0 to `maxScale`, both exclusive.
+  /// The scale is the op's last number argument: a rate, a standard deviation
+  /// or a probability. The kernel accepts scales between 0 and `maxScale`, both
+  /// exclusive.
   DrawMeta(double maxScale, c10::SafeKernelFunction previous)
       : maxScale(maxScale), previous(std::move(previous)) {}
 
