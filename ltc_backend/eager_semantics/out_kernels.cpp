@@ -143,9 +143,9 @@ public:
   }
 
 private:
-  /// Finds the functional op, when the kernel is first called: few programs
-  /// call any of these ops, and comparing all schemas would delay the first
-  /// lazy tensor.
+  /// Finds the functional op at the kernel's first call, not at registration:
+  /// few programs call any of these ops, and comparing all schemas would delay
+  /// the first lazy tensor.
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());
     functional = functionalOfOut(op, numOuts);
@@ -176,7 +176,7 @@ private:
     Stack stack(inputs.begin(), inputs.end());
     bool isComposite = functional->hasKernelForDispatchKey(
         DispatchKey::CompositeImplicitAutograd);
-    if (isComposite) { // may write through views
+    if (isComposite) { // may write through views, with functionalization only
       functional->callBoxed(&stack);
     } else {
       for (IValue &input : stack)
@@ -193,7 +193,8 @@ private:
     return results;
   }
 
-  /// Why only eager can determine the new `outs`; "" if they are predictable.
+  /// Returns why only eager can determine the new `outs`; "" if they are
+  /// predictable.
   std::string whyEager(c10::ArrayRef<IValue> inputs,
                        const std::vector<Tensor> &outs,
                        const std::vector<Tensor> &results) const {
@@ -232,7 +233,7 @@ private:
   /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
   size_t numOuts;
-  bool writesList = false;          // some ops don't resize such a list
+  bool writesList = false;          // whether `out` is a list
   const OpRecord *record = nullptr; // of the functional op, if it has one
   c10::SafeKernelFunction previous;
 };

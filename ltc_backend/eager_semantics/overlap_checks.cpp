@@ -24,7 +24,7 @@ namespace {
 
 struct Row {
   const char *op;
-  /// The overlap of read operands with the written tensor that is an error.
+  /// Which overlap of the read operands with the written tensor is an error.
   Overlap reads;
   /// Whether writing an element twice is an error; otherwise eager warns.
   bool once = true;

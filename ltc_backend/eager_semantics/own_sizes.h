@@ -13,7 +13,7 @@ void useOwnSizes(const at::Tensor &tensor);
 
 /// Records that `view`, a functional wrapper that was just created, has the
 /// current value of its memory. If the memory was ever written, torch (2.13)
-/// assumes that it doesn't, and computes the view again at its first use.
+/// assumes that a new view is outdated, and computes it again at its first use.
 void noteCurrentValue(const at::Tensor &view);
 
 } // namespace torch_ltc

@@ -27,7 +27,7 @@ using torch::autograd::generated::ProdBackward1;
 namespace {
 
 /// A hook on `ProdBackward0` (all elements) and `ProdBackward1` (along a dim),
-/// whose results are the products of all other elements.
+/// which compute the gradient from the product of all other elements.
 class SelectedGradient final : public torch::autograd::FunctionPostHook {
 public:
   explicit SelectedGradient(Node *node) : node(node) {}

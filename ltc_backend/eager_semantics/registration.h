@@ -62,8 +62,8 @@ void registerSharedFactories();
 /// tensor that functionalization doesn't model, or the first mode, is created;
 /// see passed_functionalization.cpp.
 void registerPassedFunctionalization();
-/// Registers kernels for views of wrapper subclasses, at the same time; see
-/// memoryless_views.cpp.
+/// Registers kernels for views of wrapper subclasses. Called by
+/// `registerPassedFunctionalization`; see memoryless_views.cpp.
 void registerMemorylessViews();
 
 } // namespace torch_ltc

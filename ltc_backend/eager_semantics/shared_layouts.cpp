@@ -1,6 +1,7 @@
 //===- shared_layouts.cpp - Kernels of quantized and nested tensors -------===//
 //
-// Every op on such a tensor runs on the CPU (fallback/shared_layouts.h).
+// Every op on a quantized or nested tensor runs on the CPU
+// (fallback/shared_layouts.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +80,8 @@ constexpr Keys sharedKeys[] = {
     {DispatchKey::NestedTensorLazy, DispatchKey::NestedTensorCPU}};
 
 /// Whether the fallback must be registered for the op by name, because another
-/// kernel would take precedence over it: a composite kernel, or a composite
-/// that a separate kernel (`linear`, `matmul`) replaces on the CPU.
+/// kernel would take precedence over it: a composite kernel, including that of
+/// an op with a separate kernel on the CPU (for example, `linear`).
 bool hidesFallback(const OperatorHandle &op, const Keys &keys) {
   return !op.hasKernelForDispatchKey(keys.lazy) &&
          (op.hasKernelForDispatchKey(keys.cpu) ||

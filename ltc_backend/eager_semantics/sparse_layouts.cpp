@@ -150,9 +150,9 @@ struct KeepWrapped final : Around {
   }
 };
 
-/// Wraps ops that may return a sparse tensor for dense ones, at key
-/// Functionalize. Removes functionalization's wrapper from the result, which
-/// would be read-only otherwise.
+/// Wraps ops that may return a sparse or quantized tensor for dense operands,
+/// at key Functionalize. Removes functionalization's wrapper from such a
+/// result: with the wrapper, it would be read-only.
 struct UnwrapSparse final : Around {
   using Around::Around;
 

@@ -38,7 +38,7 @@ at::Tensor &setToPart(at::Tensor &self, const at::Tensor &source,
       size, strides, source.sym_storage_offset() + offset));
 }
 
-/// All elements of a storage, in memory order, as a tensor of this dtype.
+/// Returns all elements of a storage, in memory order, as a tensor of `dtype`.
 at::Tensor elementsOf(const at::Storage &storage, at::ScalarType dtype) {
   auto *memory = dynamic_cast<at::functionalization::FunctionalStorageImpl *>(
       storage.unsafeGetStorageImpl());
@@ -107,8 +107,8 @@ private:
       source = at::_neg_view(source.toTensor());
   }
 
-  /// Raises the errors of eager's kernels, with the same messages, before the
-  /// tensor leaves its memory.
+  /// Raises the error of eager's kernels for different devices, with the same
+  /// message, before the tensor leaves its memory.
   static void checkDevices(const at::Tensor &self, const at::Tensor &source) {
     TORCH_CHECK(self.device() == source.device(),
                 "Attempted to set the storage of a tensor on device \"",

@@ -69,12 +69,13 @@ struct RecordedView final : ViewMeta {
 
   Tensor reverse(const Tensor &base, const Tensor &mutated) override {
     Tensor value = inverse(base, mutated);
-    keepGeometry(value, base); // the strides of dims of size 1
+    keepGeometry(value, base); // restores the strides of dims of size 1
     return value;
   }
 
 private:
-  /// For the usual views, calls the op that torch's inverse calls (2.13).
+  /// Returns the new value of the base. For the usual views, calls the op that
+  /// torch's inverse calls (2.13); for others, torch's inverse itself.
   Tensor inverse(const Tensor &base, const Tensor &mutated) const {
     static const OperatorHandle squeeze = findOp({"aten::squeeze_copy", "dim"}),
                                 select = findOp({"aten::select_scatter", ""}),

@@ -78,7 +78,7 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
         name.name == "aten::lift_fresh_copy")
       continue;
     std::optional<OperatorHandle> view = viewOf(copy);
-    // Kernels that Python has registered (narrow_copy) remain.
+    // Keeps kernels that Python has registered (for example, of narrow_copy).
     if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;

@@ -82,7 +82,7 @@ void torch_ltc::registerViewErrors() {
   add<views::select_symint>(*library, "aten::select.int");
   add<views::slice_symint>(*library, "aten::slice.Tensor");
   add<views::unsqueeze>(*library, "aten::unsqueeze");
-  // torch's Python kernel raises an AssertionError.
+  // Replaces torch's Python kernel, which raises an AssertionError.
   add<views::t_>(*library, "aten::t_");
   add<static_cast<Tensor (*)(const Tensor &, int64_t)>(views::squeeze)>(
       *library, "aten::squeeze.dim");

@@ -82,7 +82,7 @@ Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
                                       at::isnan(mutated), at::isnan(before))));
 }
 
-/// A value that is less than or equal to every element.
+/// A value that is less than or equal to every value of dtype `type`.
 at::Scalar leastOf(at::ScalarType type) {
   if (at::isFloatingType(type))
     return -std::numeric_limits<double>::infinity();
@@ -92,9 +92,10 @@ at::Scalar leastOf(at::ScalarType type) {
          (64 - 8 * int64_t(c10::elementSize(type)));
 }
 
-/// Eager rejects writes of different values to one element. So any of the
-/// copies that differ from the old element may be chosen; the greatest is
-/// bitwise equal to one of them.
+/// The inverse of `expand`. Eager rejects writes of different values to one
+/// element. So any of the copies that differ from the old element may be
+/// chosen; the greatest is bitwise equal to one of them. Complex values have no
+/// order, so the sum of these copies is used.
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -182,7 +183,8 @@ private:
       return at::arange(like.numel(), like.options().dtype(at::kLong))
           .view(like.sizes());
     };
-    // A sum has the strides of the base, to which the view's strides refer.
+    // The sum has the strides of the base, to which the view's strides refer;
+    // `numbers` alone is in row-major order.
     Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
     if (mutated.numel() == 0 || positions.strides() != base.strides())
       return recorded->reverse(base, mutated);

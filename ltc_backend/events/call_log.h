@@ -30,8 +30,8 @@ struct CallLogRow {
 
 class CallLog {
 public:
-  /// Adds the numbers of `row` to the row of the same op, line and reason.
-  /// Returns that row's calls.
+  /// Adds the counts and the time of `row` to the row of the same op, line and
+  /// reason. Returns the number of calls in that row.
   int64_t add(const CallLogRow &row);
   std::vector<CallLogRow> rows() const;
   void clear();

@@ -15,8 +15,8 @@
 
 namespace torch_ltc {
 
-/// Explains a read with ops of a step before and after it. Counts the reads of
-/// each op and line.
+/// Explains a read in the middle of a step. Counts the reads of each op and
+/// line.
 void explainSync(const CallLogRow &event);
 /// Explains a fallback. `calls`: number of calls of this op and line so far.
 void explainFallback(const CallLogRow &event, int64_t calls);

@@ -135,8 +135,8 @@ std::vector<StepEvent> torch_ltc::stepEvents() {
 void torch_ltc::clearStepLogs() {
   std::lock_guard<std::mutex> lock(logs().mutex);
   logs().compiles.clear();
-  // The events of running steps are gone: their numbers must not denote events
-  // of later steps.
+  // Numbers aren't reused: those of steps that are running must not denote
+  // events of later steps.
   logs().firstStep += logs().steps.size();
   logs().steps.clear();
 }

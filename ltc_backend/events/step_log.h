@@ -16,10 +16,11 @@ struct CompileEvent {
   std::string program; // hash, hexadecimal
   int64_t step = 0;    // number of the step that needed the program, from 1
   std::string origin;  // "compiled", "disk", "interpreted", "bound", "refused"
-  std::string reason;  // for an interpreted program: why it isn't compiled
-  /// Returns the beginning of the reason, what distinguishes the program from
-  /// the nearest one; may be empty. Comparing programs takes longer than the
-  /// rest of a new program's step, so it is postponed until the reason is read.
+  std::string reason;  // without its beginning, which `difference` returns
+  /// Returns the beginning of the reason: what distinguishes the program from
+  /// the most similar one. May be null. Comparing programs takes longer than
+  /// the rest of a new program's step, so it is postponed until the reason is
+  /// read.
   std::function<std::string()> difference;
   std::string location;
   double seconds = 0;

@@ -25,7 +25,7 @@ public:
   explicit CpuReads(const std::vector<at::Tensor> &arguments);
   ~CpuReads() { close(); }
   void close();
-  /// Whether the thread read such a number.
+  /// Whether the thread read a number from an argument or a random draw.
   bool found() const;
 
 private:

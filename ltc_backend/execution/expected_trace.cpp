@@ -20,7 +20,7 @@ namespace {
 /// Number of confirmed ops after which the worker is woken to run them. Waking
 /// it takes as long as tracing a few ops.
 constexpr size_t kOpsInRequest = 12;
-/// Minimum time of a run that is worth a head start.
+/// Minimum time, in seconds, of a run that is worth a head start.
 constexpr double kMinSeconds = 2e-4;
 constexpr int kMaxMisses = 4;
 constexpr size_t kMaxTraces = 16;
@@ -31,8 +31,8 @@ constexpr uint32_t kNoPosition = UINT32_MAX;
 struct ExpectedTraces::Trace {
   struct Op {
     const GraphNode *node;
-    /// The op's position in the graph; none if the op isn't needed or may not
-    /// run early.
+    /// The op's position in the graph; kNoPosition if the op isn't needed or
+    /// may not run early.
     uint32_t position = kNoPosition;
     uint32_t firstScalar = 0;
     std::vector<DataUse> data = {};

@@ -45,17 +45,17 @@ private:
 
   std::vector<const GraphNode *> ops; // of the current trace so far
   bool areReused = true;
-  TracePtr current; // that the current trace repeats so far
+  TracePtr current; // the expected trace that this trace repeats so far
   HeadStartPtr headStart;
   size_t numConfirmed = 0, numRequested = 0;
   /// The last trace, if an earlier one had the same graph.
   std::vector<const GraphNode *> lastOps;
   std::shared_ptr<KnownGraph> lastGraph;
-  /// The first op, and the graph of the trace before: a loop that accumulates
-  /// gradients alternates between two graphs.
+  /// The first op of a trace, and the graph of the trace before it: a loop that
+  /// accumulates gradients has two graphs that begin with the same op.
   using Key = std::pair<const GraphNode *, const KnownGraph *>;
   std::map<Key, TracePtr> traces;
-  const KnownGraph *graphBefore = nullptr; // only compared: may be deleted
+  const KnownGraph *graphBefore = nullptr; // may be deleted; only compared
 };
 
 /// Whether the head start runs `program` with the graph's parameters.

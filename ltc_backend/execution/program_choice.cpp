@@ -33,7 +33,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   }
   state.add(word);
   state.add(programOptionsHash());
-  // The other tiers run the same programs.
+  // Tiers other than `interpret` run the same programs.
   state.add(config().tier.get() == "interpret");
   // Errors contain the op's line, which must be that of the current trace.
   if (config().detect_nan.get() || config().lockstep.get() ||

@@ -58,7 +58,7 @@ public:
   ~Recording();
   void close();
 
-  /// Records a random draw. `distribution`: "bernoulli(0.5)".
+  /// Records a random draw from `distribution`, such as "bernoulli(0.5)".
   void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
   /// Records that `data` was copied from `source`, a CPU tensor.
   void noteUpload(const HostDataPtr &data, const at::Tensor &source);
@@ -66,7 +66,7 @@ public:
   /// are ignored.
   void noteOrder(const HostDataPtr &data);
   /// Records that a collective of the step writes `tensor`, which may belong to
-  /// a C++ object (the buckets of DistributedDataParallel).
+  /// a C++ object (for example, a bucket of DistributedDataParallel).
   void noteReceiver(const at::Tensor &tensor);
   /// Tensors that collectives of the step write, if they are still alive.
   std::vector<at::Tensor> receivers() const;
@@ -86,7 +86,7 @@ public:
     std::vector<int64_t> sizes;
     Strides strides;
     bool isLazy = false;
-    /// The first argument that has the same data.
+    /// Index of the first argument that has the same data.
     size_t sameAs = 0;
     bool isWritten = false; // found by CapturedStep
   };

@@ -203,7 +203,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
-  checkMayWait(); // before tensors are assigned results of the step
+  checkMayWait(); // must precede the assignment of results to tensors
   at::RecordFunction span(at::RecordScope::FUNCTION);
   if (span.isActive())
     span.before(std::string("torch_ltc::schedule for ") +
@@ -347,7 +347,7 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
       span.before("torch_ltc::sync for " + opName);
     row.ops = tracedSinceStep;
     std::vector<TensorDataPtr> all = LiveSet::ofThisThread()->pending();
-    // Tensors of other threads, which aren't in this thread's set.
+    // Adds tensors of other threads, which aren't in this thread's set.
     for (const TensorDataPtr &data : wanted)
       if (std::find(all.begin(), all.end(), data) == all.end())
         all.push_back(data);
@@ -426,7 +426,7 @@ StepExecutor::RunPostOrder(const std::vector<Value> &values,
   for (const Value &value : values)
     outputs.emplace_back(value.node.get(), value.index);
   Graph graph = buildGraph(outputs);
-  // The parameters in the order of our own graph walk, which the lowering
+  // Sets the parameters, in the order of our own graph walk, which the lowering
   // context repeats; scalars follow the tensors.
   data.parameters_data.assign(graph.parameters.begin(), graph.parameters.end());
   for (const DynamicScalar &scalar : graph.scalars)

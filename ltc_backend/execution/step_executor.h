@@ -28,7 +28,8 @@ class StepExecutor final : public torch::lazy::LazyGraphExecutor {
 public:
   static StepExecutor &get();
 
-  /// Ends a step of the calling thread: computes all its pending tensors.
+  /// Ends the calling thread's step: computes all pending tensors of the
+  /// thread.
   void markStep(bool wait);
   /// Counts a step that runs without being traced; returns its number.
   int64_t noteReplayedStep();

@@ -141,8 +141,9 @@ public:
     giveBackIdleLibraries();
   }
 
-  /// After a fork the worker doesn't exist in the child; joining or destroying
-  /// its handle would end the process.
+  /// Called in a forked process, in which the worker doesn't exist. Overwrites
+  /// its handle, because joining or destroying the handle would end the
+  /// process.
   void noteFork() {
     isWorkerMissing = true;
     new (&worker) std::thread;
@@ -165,7 +166,7 @@ private:
 
   struct Outcome {
     StepErrorPtr error;
-    /// The error because of which an input has an old value.
+    /// The error of the failed step that left an old value in an input.
     StepErrorPtr staleInput;
     /// The outcomes of the outputs, if the step failed and its parameters are
     /// intact: as results, and as updates of parameters.
@@ -392,7 +393,7 @@ private:
   size_t otherWork = 0;         // other items
   bool isCallerRunning = false; // meanwhile the worker waits
   bool isEnding = false;
-  StepErrorPtr firstError; // the first that may not have been raised
+  StepErrorPtr firstError; // the first error that may not have been raised
   std::thread worker;
 };
 

@@ -89,8 +89,9 @@ void runOnWorker(std::function<void()> work);
 /// hasn't been raised, or null.
 StepErrorPtr waitForScheduledSteps();
 
-/// Whether a new value that replaces one from `producer` (null: not from a
-/// step) is an update that keeps the old value if its step fails.
+/// Whether a tensor that a step updates keeps its old value if that step fails.
+/// `producer` is the completion of the step that computed the old value, or
+/// null if no step computed it.
 bool canKeepOldValue(const CompletionPtr &producer);
 
 /// Runs the scheduled steps, then ends the worker. Logs an error that hasn't

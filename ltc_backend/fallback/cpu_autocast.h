@@ -13,8 +13,8 @@
 namespace torch_ltc {
 
 /// While an object of this class exists, torch.autocast("lazy") also applies to
-/// ops on the CPU. In eager, a composite op (`linalg.pinv`) computes its
-/// products in the lower precision; a fallback must do this, too.
+/// ops on the CPU. In eager, a composite op (for example, `linalg.pinv`)
+/// computes its products in the lower precision; a fallback must do this, too.
 class CpuAutocast {
 public:
   CpuAutocast() {

@@ -92,7 +92,7 @@ public:
   }
 
   /// The lazy argument whose CPU version is `result`, or an undefined tensor.
-  /// Ops return written arguments; some return others (sparse ones) unchanged.
+  /// Ops return written arguments; some return sparse arguments unchanged.
   at::Tensor originalOf(const at::Tensor &result) const {
     for (const auto &[original, copy] : writtenTensors)
       if (copy.is_same(result))
@@ -114,7 +114,7 @@ public:
     });
   }
 
-  /// Moves the new values of written arguments into their lazy tensors.
+  /// Copies the new values of written arguments to their lazy tensors.
   void storeWritten() {
     for (auto &[original, copy] : writtenTensors) {
       bytes += int64_t(copy.nbytes());

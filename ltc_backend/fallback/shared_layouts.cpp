@@ -14,8 +14,8 @@ using c10::DispatchKey;
 
 namespace {
 
-/// A quantized tensor that shares the storage of `source`, but sets its device
-/// instead of using the storage's.
+/// A quantized tensor that shares the storage of `source`, but reports `device`
+/// instead of the storage's device.
 class Quantized final : public at::QTensorImpl {
 public:
   Quantized(const Tensor &source, DispatchKey key, c10::Device device)

@@ -18,8 +18,8 @@ using at::Tensor;
 namespace {
 
 /// A compressed tensor on device lazy. torch's constructor only supports a list
-/// of devices, which lacks lazy (2.13), so the tensor is created as a CPU
-/// tensor, and its device changed.
+/// of devices, which lacks lazy (2.13), so the constructor here first creates a
+/// CPU tensor, and then changes its device.
 class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
 public:
   LazyCompressedImpl(at::Layout layout, caffe2::TypeMeta dtype,

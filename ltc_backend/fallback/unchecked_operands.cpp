@@ -11,8 +11,8 @@ using c10::IValue;
 
 namespace {
 
-/// Checks (LU_data, LU_pivots, unpack_data, unpack_pivots): a matrix of sizes
-/// [m, n] has min(m, n) pivots.
+/// Checks arguments (LU_data, LU_pivots, unpack_data, unpack_pivots): a matrix
+/// of sizes [m, n] has min(m, n) pivots.
 void checkPivots(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &matrix = arguments[0].toTensor();
   const at::Tensor &pivots = arguments[1].toTensor();
@@ -29,8 +29,8 @@ void checkPivots(c10::ArrayRef<IValue> arguments) {
               opSuffix("aten::lu_unpack"));
 }
 
-/// Checks (self, dim, ...): the kernel relies on torch.fft, which checks dims
-/// and wraps negative ones.
+/// Checks arguments (self, dim, ...): the kernel relies on torch.fft, which
+/// checks dims and wraps negative ones.
 void checkTransformedDims(const std::string &name,
                           c10::ArrayRef<IValue> arguments) {
   int64_t rank = arguments[0].toTensor().dim();
@@ -40,7 +40,8 @@ void checkTransformedDims(const std::string &name,
                       opSuffix(name));
 }
 
-/// Checks (grad, self, p, pdist): there is a distance for each pair of rows.
+/// Checks arguments (grad, self, p, pdist): there is a distance for each pair
+/// of rows.
 void checkDistances(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &grad = arguments[0].toTensor();
   const at::Tensor &self = arguments[1].toTensor();
