@@ -5,7 +5,7 @@
 // steps:
 //
 //   parameter     is, in the second recording
-//   Argument i    the value of the call's tensor i (a CPU tensor is uploaded)
+//   Argument i    tensor argument i of the call (a CPU tensor is uploaded)
 //   Draw i        the i-th random numbers, drawn again
 //   Result i      result i of the first recording: state
 //   Constant i    the value of known tensor i, as in the first recording
@@ -32,8 +32,8 @@ namespace torch_ltc {
 
 class CapturedStep {
 public:
-  /// A tensor, other than an argument, that the step may read and write. It has
-  /// the value that it had after the second recording.
+  /// A tensor, other than an argument, that the step may read and write, as it
+  /// is after the second recording.
   struct KnownTensor {
     at::Tensor tensor;
     std::string name;

@@ -56,8 +56,8 @@ std::string CapturedStep::checkSlots() {
   return "";
 }
 
-/// Checks that no other tensor shares its value with an argument that the step
-/// writes: the other tensor would keep the old value.
+/// Returns a message if another tensor shares its value with an argument that
+/// the step writes, because the other tensor would keep the old value.
 std::string
 CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {

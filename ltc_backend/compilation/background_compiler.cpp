@@ -18,8 +18,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// On a busy processor, the thread gets a third of the time that a thread of
-/// normal priority gets.
+/// With this niceness, the thread gets a third of the time that a thread of
+/// normal priority gets on a busy processor.
 constexpr int kNiceness = 5;
 
 class BackgroundCompiler {

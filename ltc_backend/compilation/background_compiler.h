@@ -1,8 +1,8 @@
 //===- background_compiler.h - Compilation in the background ----*- C++ -*-===//
 //
-// In tier `auto`, a thread compiles programs while their steps run op by op
-// with torch's CPU kernels. Its priority is lower than that of the threads that
-// compute.
+// In tier `auto`, a background thread compiles programs while their steps run
+// op by op with torch's CPU kernels. Its priority is lower than that of the
+// threads that compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,8 @@
 
 namespace torch_ltc {
 
-/// Runs `job` on this thread after earlier jobs. `job` must not throw.
+/// Runs `job` on the background thread after earlier jobs. `job` must not
+/// throw.
 void compileInBackground(std::function<void()> job);
 
 bool isCompilingInBackground();

@@ -27,7 +27,7 @@ using CompilationPtr = std::shared_ptr<Compilation>;
 // compiler then continues in the background.
 
 /// Compiles the graph; if `withTexts`, also stores the text of each stage.
-/// After a failure, `result` has the texts of the stages before it.
+/// After a failure, `result` has the texts of the stages before the failed one.
 void compile(const GraphSnapshot &graph, bool withTexts,
              const CompilationPtr &result);
 /// Compiles the samples of a general graph to one executable for all sizes.

@@ -16,8 +16,8 @@ namespace torch_ltc {
 using StageTexts = std::vector<std::pair<std::string, std::string>>;
 
 /// Writes one folder for the program: ir.txt, graph.dot, a file for each stage,
-/// tensors.txt and summary.txt. Returns the folder, or "" with a warning if it
-/// can't be written.
+/// tensors.txt and summary.txt. Returns the folder. If it can't be written,
+/// logs a warning and returns "".
 std::string dumpProgram(const std::string &folder, const GraphSnapshot &graph,
                         const Program &program, const StageTexts &texts,
                         const CompileEvent &event);
@@ -34,8 +34,8 @@ bool hasDumpFailed(const std::string &folder, const std::string &name);
 /// Waits until the inputs are computed.
 void saveInputs(const std::string &folder, const Graph &graph);
 
-/// Appends the graph to `file` in `format`: the options save_tensors_file and
-/// save_tensors_format.
+/// Appends the graph to `file` in `format`, the values of options
+/// save_tensors_file and save_tensors_format.
 void saveGraph(const std::string &file, const std::string &format,
                const GraphSnapshot &graph);
 

@@ -1,8 +1,9 @@
 //===- external_backend.h - User-supplied compilers -------------*- C++ -*-===//
 //
-// Option `backend` names the compiler of new programs; "" is our own. External
-// backends are registered at run time (Python: torch_ltc.register_backend) and
-// receive the graph of each new program, at the stage that they request.
+// Option `backend` names the compiler of new programs; "" selects ours.
+// External backends are registered at run time (Python:
+// torch_ltc.register_backend) and receive the graph of each new program, at the
+// stage that they request.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,8 @@ struct ExternalBackend {
   /// Compiles a graph; throws std::runtime_error with a one-sentence message.
   std::function<ProgramPtr(GraphSnapshotPtr)> compile;
   /// Compiles a program for all sizes; returns an empty binder, with the
-  /// reason, if the graph has no such program. Empty if the backend compiles a
-  /// program for each size.
+  /// reason, if the graph has no such program. This function is empty if the
+  /// backend only compiles programs for fixed sizes.
   std::function<SizeBinder(const GeneralGraphPtr &, std::string &reason)>
       compileGeneral;
   /// Set by `registerExternalBackend`: differs between registrations, so that

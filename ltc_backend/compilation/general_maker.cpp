@@ -21,8 +21,7 @@ using namespace torch_ltc;
 namespace {
 
 /// Compiles the general graph, or loads its executable from the disk cache.
-/// Adds a row to the compile log, with the reason if there is no such
-/// executable.
+/// Adds a row to the compile log; after a failure, the row contains the reason.
 void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                  CompileEvent event) {
   Stopwatch stopwatch;

@@ -61,8 +61,8 @@ struct KnownSizes {
 };
 
 /// To be called when `program`, the graph's placeholder, runs again. Returns
-/// whether a thread is about to replace it by the program for all sizes, if
-/// that can be made.
+/// whether the background thread will try to replace it by the program for all
+/// sizes.
 bool noteKnownSizes(const KnownSizes &known, PlaceholderProgram &program);
 
 } // namespace torch_ltc

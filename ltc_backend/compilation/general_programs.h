@@ -36,8 +36,8 @@ public:
   };
   /// Changes the state from Unknown to Pending; returns false in other states.
   bool begin(const GeneralGraph &general);
-  /// The hash of the general graph and the current options: the disk cache's
-  /// key of its executable.
+  /// The hash of the general graph and the current options, which is the key of
+  /// its executable in the disk cache.
   static Hash128 hashOf(const GeneralGraph &general);
   /// Stores the compiled executable; throws std::runtime_error if it can't be
   /// loaded.

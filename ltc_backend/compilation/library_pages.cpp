@@ -51,7 +51,7 @@ void releasePages(dl_phdr_info *library) {
     const ElfW(Phdr) &segment = library->dlpi_phdr[i];
     if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W))
       continue;
-    // Pages at the ends may be shared with a writable segment.
+    // Excludes partial pages at the ends, which a writable segment may share.
     uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
     uintptr_t end = (begin + segment.p_memsz) / page * page;
     begin = (begin + page - 1) / page * page;

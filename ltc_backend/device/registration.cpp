@@ -165,8 +165,8 @@ void trace(const OperatorHandle &op, const OpRecord &record) {
                     std::make_unique<TraceKernel>(record)));
 }
 
-/// Whether eager decomposes the op, too. Some ops with a decomposition
-/// (`silu_backward`) have a CPU kernel, which rounds once where the
+/// Whether eager decomposes the op, too. Some ops with a decomposition (for
+/// example, `silu_backward`) have a CPU kernel, which rounds once where the
 /// decomposition rounds several times.
 bool isDecomposed(const OperatorHandle &op) {
   return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) &&

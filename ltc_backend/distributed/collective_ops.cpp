@@ -202,14 +202,14 @@ void hostFinish(const torch::jit::Stack &arguments, at::TensorList outputs) {
   collectives().keep(number, output);
 }
 
-/// Waits for the collectives that use the memory of a failed run, which is
-/// about to be released.
+/// Waits for the collectives that use the memory of a failed run, because that
+/// memory is about to be released.
 void finishBorrowing() {
   for (const Begun &begun : collectives().removeBorrowing())
     try {
       begun.work->wait();
     } catch (const std::exception &) {
-      // The run's own error is raised.
+      // The run's own error is raised instead.
     }
 }
 

@@ -22,7 +22,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Checks an operand like torch's composite, because the ops below don't.
+/// Raises the errors of torch's composite for an operand, because the ops that
+/// `batchNorm` calls don't check it.
 void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
                      int64_t channels, bool isNeeded) {
   bool isGiven = values && values->defined();
@@ -233,9 +234,9 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
-/// Copies tensor by tensor if the lists mix tensors with and without a
-/// functional wrapper (CPU tensors), because functionalization (torch 2.13)
-/// then fails an assertion.
+/// Copies tensor by tensor if the lists mix tensors with a functional wrapper
+/// and tensors without one (for example, CPU tensors), because
+/// functionalization (torch 2.13) then fails an assertion.
 class ForeachCopy final : public c10::OperatorKernel {
 public:
   explicit ForeachCopy(c10::SafeKernelFunction previous)

@@ -2,7 +2,7 @@
 //
 // Eager PyTorch rejects an op that would write an element twice, or write
 // elements that it still has to read. Functionalization detects neither (torch
-// 2.13). These functions give the answers of ATen/MemoryOverlap.h for tensors
+// 2.13). These functions are the checks of ATen/MemoryOverlap.h for tensors
 // whose storages have no address; a view has the storage of its base.
 //
 //===----------------------------------------------------------------------===//

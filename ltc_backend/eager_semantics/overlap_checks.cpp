@@ -2,11 +2,11 @@
 //
 // Elementwise ops have their own checks (in_place.cpp, out_kernels.cpp). For
 // other ops, the CPU kernels define which operands may overlap (torch 2.13);
-// the tables below list these ops. Ops that aren't listed write in an undefined
-// order, and eager doesn't check them. The tables aren't columns of the op
-// table, which has functional ops: a functional op has an in-place and an `out`
-// form with different rules, and a fifth of the ops here have no row in the op
-// table.
+// the tables below list these ops. Eager doesn't check ops that aren't listed;
+// if their operands overlap, the order of reads and writes is undefined. The
+// tables aren't columns of the op table, which lists functional ops: a
+// functional op has an in-place and an `out` form with different rules, and a
+// fifth of the ops here have no row in the op table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,8 +201,8 @@ private:
                                       !arguments[i].toTensor().defined() ||
                                       !arguments[i].toTensor().is_meta(),
                                   "Cannot copy out of meta tensor; no data!");
-    // With `accumulate`, eager would add to an element once for each of its
-    // positions, and rejects that.
+    // With `accumulate`, an element that is written twice would be added to
+    // twice, so eager rejects such a write.
     if (row.once || (accumulate && arguments[*accumulate].toBool()))
       checkWrittenOnce(output, row.op);
     else if (!row.once && isWrittenTwice(output))

@@ -51,9 +51,9 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
   if (!isLazyWrapper(tensor) ||
       SizesPolicy::isDefault(*tensor.unsafeGetTensorImpl()))
     return;
-  // Copies, because under the custom policy `sizes()` and `strides()` belong to
-  // the wrapper's value. The sizes that the wrapper stores may be outdated:
-  // they are set at its creation.
+  // Copies the sizes and strides, which under the custom policy belong to the
+  // wrapper's value. The sizes that the wrapper stores may be outdated: they
+  // are set at its creation.
   Strides sizes(tensor.sizes()), strides(tensor.strides());
   int64_t offset = tensor.sym_storage_offset().expect_int();
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();

@@ -51,7 +51,7 @@ bool isOfCompile(const Tensor &tensor) {
          !isLazyWrapper(tensor);
 }
 
-/// Whether the op makes a nested tensor of dense operands: functionalization
+/// Whether the op makes a nested tensor from dense operands: functionalization
 /// can't wrap the result. Gradients of padding and of `unbind` call such ops.
 bool makesNested(const OperatorHandle &op) {
   const std::string &name = op.operator_name().name;

@@ -113,7 +113,7 @@ void torch_ltc::registerSharedFactories() {
                            "aten::empty.memory_format", "aten::empty_strided"})
     registerBoxedKernel(torch::jit::parseName(name), DispatchKey::QuantizedLazy,
                         makeKernel());
-  SilentRegistration silence; // nested CPU tensors have a kernel
+  SilentRegistration silence; // torch has a kernel at key NestedTensorCPU
   const OperatorHandle move = findOp({"aten::_to_copy", ""});
   for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
                           DispatchKey::NestedTensorCPU})

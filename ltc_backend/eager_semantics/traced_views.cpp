@@ -111,7 +111,7 @@ private:
         .back();
   }
 
-  const TracedView &op; // of a kernel, which is never destroyed
+  const TracedView &op; // belongs to a kernel, which is never destroyed
   Numbers numbers;
 };
 

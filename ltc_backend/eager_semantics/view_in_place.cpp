@@ -81,7 +81,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps the op at key Functionalize, to preserve the offset of `self`.
+/// Wraps an in-place view op at key Functionalize, to preserve the offset of
+/// `self`.
 class OffsetInPlace final : public c10::OperatorKernel {
 public:
   explicit OffsetInPlace(c10::SafeKernelFunction previous)
@@ -95,7 +96,7 @@ public:
       return previous.callBoxed(op, keys, stack);
     int64_t offset = self.storage_offset();
     previous.callBoxed(op, keys, stack);
-    // Writes the same fields as the previous kernel.
+    // Like the previous kernel, changes fields of the wrapper itself.
     self.unsafeGetTensorImpl()->set_storage_offset(offset);
   }
 

@@ -128,8 +128,8 @@ private:
   }
 };
 
-/// The inverse of `unfold`: windows that overlap, are adjacent, or have gaps
-/// between them.
+/// The inverse of `unfold`, for windows that overlap, are adjacent, or have
+/// gaps between them.
 struct UnfoldView final : OtherInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
       : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}

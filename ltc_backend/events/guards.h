@@ -20,8 +20,8 @@ void enterGuard(Forbidden kind);
 void leaveGuard(Forbidden kind);
 bool isForbidden(Forbidden kind);
 
-/// Throws c10::Error with the sentence, the user's line, and the guard's name
-/// if the event is forbidden.
+/// If the event is forbidden, throws c10::Error with the sentence, the user's
+/// line and the guard's name.
 void checkAllowed(Forbidden kind, const std::string &sentence);
 
 } // namespace torch_ltc

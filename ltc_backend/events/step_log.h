@@ -33,11 +33,12 @@ struct CompileEvent {
   /// Named parameters whose new value is written to new memory, and why their
   /// old memory couldn't be reused.
   std::vector<std::pair<std::string, std::string>> undonated;
-  /// Numbers that became dynamic scalars of the program: "start of
+  /// Numbers that became dynamic scalars of the program, such as "start of
   /// aten::slice_copy.Tensor at train.py:31".
   std::vector<std::string> varying;
   /// With option varying_sizes, sizes that differ from those of earlier
-  /// programs with the same ops: "s0 = size 1 of parameter 3 (ids), 16 to 128".
+  /// programs with the same ops, such as "s0 = size 1 of parameter 3 (ids), 16
+  /// to 128".
   std::vector<std::string> sizes;
 };
 

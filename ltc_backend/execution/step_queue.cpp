@@ -34,9 +34,9 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The longest expected run, in seconds, that a waiting thread does itself. For
-/// a longer one, the cost of waking the worker is negligible, and Ctrl-C would
-/// have to wait.
+/// The longest expected time, in seconds, of a run that a waiting thread
+/// executes itself. For a longer run, the cost of waking the worker is
+/// negligible, and Ctrl-C would have to wait.
 constexpr double kMaxSecondsInCaller = 3e-4;
 
 bool isShort(const ScheduledStep &step) {
@@ -168,8 +168,8 @@ private:
     StepErrorPtr error;
     /// The error of the failed step that left an old value in an input.
     StepErrorPtr staleInput;
-    /// The outcomes of the outputs, if the step failed and its parameters are
-    /// intact: as results, and as updates of parameters.
+    /// The outcomes of each output as a result and as an update of a parameter,
+    /// if the step failed and its parameters are intact.
     Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
   /// Why each parameter has no value; null for parameters with a value.
