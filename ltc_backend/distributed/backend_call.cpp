@@ -29,7 +29,7 @@ struct Operands {
   }
   /// Splits a tensor into one part for each rank.
   Tensors parts(const Tensor &tensor) const {
-    if (!tensor.numel()) // `view` can't infer a size without elements
+    if (!tensor.numel()) // then the parts are empty, too
       return Tensors(size_t(backend.getSize()), tensor);
     return tensor.view({backend.getSize(), -1}).unbind();
   }

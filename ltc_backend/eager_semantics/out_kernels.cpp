@@ -176,7 +176,7 @@ private:
     Stack stack(inputs.begin(), inputs.end());
     bool isComposite = functional->hasKernelForDispatchKey(
         DispatchKey::CompositeImplicitAutograd);
-    if (isComposite) { // may write through views, with functionalization only
+    if (isComposite) { // may write through views: needs functionalization
       functional->callBoxed(&stack);
     } else {
       for (IValue &input : stack)
