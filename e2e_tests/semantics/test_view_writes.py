@@ -150,6 +150,50 @@ def test_overlapping_windows() -> None:
     compare(program, torch.arange(8.0))
 
 
+REPEATED = {
+    "expand": lambda x: x[:1].expand(3, 5),
+    "expanded rows": lambda x: x.expand(2, 4, 5)[:, 1:],
+    "unfold": lambda x: x.unfold(1, 2, 1)[1],
+    "as_strided": lambda x: x.as_strided((3, 4), (1, 1)),
+}
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.float32,
+        torch.float64,
+        torch.bfloat16,
+        torch.complex64,
+        torch.complex128,
+        torch.int32,
+        torch.uint16,
+        torch.float8_e5m2,
+        torch.bool,
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", REPEATED)
+def test_repeated_elements_have_the_written_bits(name: str, dtype: torch.dtype) -> None:
+    """A write through a view that shows an element several times stores exactly the
+    written value: zeros with a sign, NaN over another value, and complex numbers."""
+
+    def write(device: str, value: float) -> torch.Tensor:
+        x = torch.arange(20).reshape(4, 5).to(dtype)
+        x[0, 1] = 0.0
+        if dtype.is_floating_point or dtype.is_complex:
+            x[0, 2] = float("nan")
+        x = x.to(device)
+        REPEATED[name](x).fill_(value)
+        return x.cpu().contiguous().view(torch.uint8)
+
+    values = [2, 0]
+    if dtype.is_floating_point or dtype.is_complex:
+        values += [-0.0, float("nan"), float("inf")]
+    for value in values:
+        assert torch.equal(write("lazy", value), write("cpu", value)), value
+
+
 def test_many_writes_between_reads() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         rows = x.unbind(0)

@@ -19,7 +19,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
-#include <limits>
 
 using namespace torch_ltc;
 using at::Tensor;
@@ -72,30 +71,49 @@ private:
   }
 };
 
-/// Which elements of a view were written: those of `mutated` that differ from
-/// the old values `before`.
-Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
-  Tensor written = at::ne(mutated, before);
-  if (!at::isFloatingType(before.scalar_type()))
-    return written;
-  return at::logical_and(written, at::logical_not(at::logical_and(
-                                      at::isnan(mutated), at::isnan(before))));
+/// The bits of `tensor` as integers; those of complex values have one dimension
+/// more, of size 2.
+Tensor bitsOf(const Tensor &tensor) {
+  if (tensor.is_complex())
+    return bitsOf(at::view_as_real_copy(tensor));
+  if (!at::isFloatingType(tensor.scalar_type()))
+    return tensor;
+  switch (tensor.element_size()) {
+  case 2:
+    return at::view_copy(tensor, at::kShort);
+  case 4:
+    return at::view_copy(tensor, at::kInt);
+  default:
+    return at::view_copy(tensor, at::kLong);
+  }
 }
 
-/// A value that is less than or equal to every value of dtype `type`.
-at::Scalar leastOf(at::ScalarType type) {
-  if (at::isFloatingType(type))
-    return -std::numeric_limits<double>::infinity();
-  if (type == at::kByte)
-    return 0;
-  return std::numeric_limits<int64_t>::min() >>
-         (64 - 8 * int64_t(c10::elementSize(type)));
+/// Which elements of a view were written: those of `mutated` whose bits differ
+/// from those of the old values `before`. Values aren't compared, because NaN
+/// differs from itself and -0.0 equals 0.0.
+Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
+  Tensor written = at::ne(bitsOf(mutated), bitsOf(before));
+  return before.is_complex() ? at::any(written, -1) : written;
+}
+
+/// The positions of the elements of a tensor of these sizes, in row-major
+/// order.
+Tensor positionsIn(const Tensor &like) {
+  return at::arange(like.numel(), like.options().dtype(at::kLong))
+      .view(like.sizes());
+}
+
+/// `base` with the elements of `mutated` at the positions `last`; -1 keeps an
+/// element of `base`.
+Tensor withElements(const Tensor &base, const Tensor &mutated,
+                    const Tensor &last) {
+  Tensor values = at::take(mutated, at::clamp_min(last, 0));
+  return at::where(at::ge(last, 0), values, base);
 }
 
 /// The inverse of `expand`. Eager rejects writes of different values to one
 /// element. So any of the copies that differ from the old element may be
-/// chosen; the greatest is bitwise equal to one of them. Complex values have no
-/// order, so the sum of these copies is used.
+/// chosen.
 struct ExpandView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
@@ -110,21 +128,11 @@ private:
     for (int64_t dim = 0; dim < mutated.dim(); ++dim)
       if (dim < leading || base.size(dim - leading) != mutated.size(dim))
         copies.push_back(dim);
-    Tensor before = at::expand_copy(base, mutated.sizes());
-    Tensor written = writtenPlaces(mutated, before);
-    Tensor value;
-    if (base.scalar_type() == at::kBool)
-      value = at::any(at::logical_and(written, mutated), copies,
-                      /*keepdim=*/true);
-    else if (base.is_complex())
-      value = at::sum(at::where(written, mutated, at::zeros_like(mutated)),
-                      copies, /*keepdim=*/true, base.scalar_type());
-    else
-      value = at::amax(at::where(written, mutated, leastOf(base.scalar_type())),
-                       copies, /*keepdim=*/true);
-    Tensor any = at::any(written, copies, /*keepdim=*/true);
-    return at::where(at::view_copy(any, base.sizes()),
-                     at::view_copy(value, base.sizes()), base);
+    Tensor written =
+        writtenPlaces(mutated, at::expand_copy(base, mutated.sizes()));
+    Tensor last = at::amax(at::where(written, positionsIn(mutated), -1), copies,
+                           /*keepdim=*/true);
+    return withElements(base, mutated, at::view_copy(last, base.sizes()));
   }
 };
 
@@ -179,24 +187,19 @@ private:
   /// Each element of the base takes the value of the last written position of
   /// the view that refers to it.
   Tensor inverse(const Tensor &base, const Tensor &mutated) override {
-    auto numbers = [&](const Tensor &like) {
-      return at::arange(like.numel(), like.options().dtype(at::kLong))
-          .view(like.sizes());
-    };
     // The sum has the strides of the base, to which the view's strides refer;
-    // `numbers` alone is in row-major order.
-    Tensor positions = at::add(at::zeros_like(base, at::kLong), numbers(base));
+    // `positionsIn` alone is in row-major order.
+    Tensor positions =
+        at::add(at::zeros_like(base, at::kLong), positionsIn(base));
     if (mutated.numel() == 0 || positions.strides() != base.strides())
       return recorded->reverse(base, mutated);
     Tensor shown = at::reshape(recorded->forward(positions), {-1});
     Tensor written = writtenPlaces(mutated, recorded->forward(base));
-    Tensor order = at::where(written, numbers(mutated), -1);
+    Tensor order = at::where(written, positionsIn(mutated), -1);
     Tensor last =
         at::scatter_reduce(at::full({base.numel()}, -1, positions.options()), 0,
                            shown, at::reshape(order, {-1}), "amax");
-    last = at::view_copy(last, base.sizes());
-    Tensor values = at::take(mutated, at::clamp_min(last, 0));
-    return at::where(at::ge(last, 0), values, base);
+    return withElements(base, mutated, at::view_copy(last, base.sizes()));
   }
 };
 
