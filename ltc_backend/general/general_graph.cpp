@@ -88,8 +88,8 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     for (const SymbolValues &values : vectors) {
       GraphSnapshot graph = instantiate(values, base->name);
       samples.push_back(numbersOf(graph));
-      // A number with a different sign may be lowered differently: padding and
-      // cropping are the same op.
+      // Numbers with different signs may be lowered differently: for example,
+      // padding and cropping are the same op.
       if (samples.back().skeleton != skeleton()) {
         why = "at large sizes, a number changes its sign";
         return {};

@@ -1,15 +1,16 @@
 //===- general_graph.h - One graph for all sizes ----------------*- C++ -*-===//
 //
-// Graphs with one skeleton, generalized: the numbers that differ between them
-// are symbols and expressions of symbols.
+// Graphs with the same skeleton are generalized to one graph, in which the
+// numbers that differ are symbols or expressions of symbols.
 //
 //   trace 1: x f32[8, 20], view(x, 160)    generalized: x f32[s1, s0],
 //   trace 2: x f32[4, 30], view(x, 120)                 view(x, s0*s1)
 //
-// `bind` reads the symbols' values from another graph and checks each number of
-// it, so a wrong guess is never used: it is corrected with the numbers of the
-// graph that didn't fit. `instantiate` makes the concrete graph at any values;
-// the shapes of results are inferred again, by the same rules as when an op is
+// `bind` reads the symbols' values from another graph and compares all numbers
+// of that graph with the expressions, so a wrong expression is never used;
+// `refine` corrects it with the numbers of the graph that didn't fit.
+// `instantiate` makes the concrete graph for given values of the symbols; the
+// shapes of results are inferred again, by the same rules as when an op is
 // traced.
 //
 //===----------------------------------------------------------------------===//
@@ -48,10 +49,10 @@ struct NumberSlot {
 /// `multiple * value`.
 struct SizeSymbol {
   uint32_t slot;
-  /// Negative for a negative number. Its absolute value is above 1 if the
-  /// general graph is only valid for multiples of it.
+  /// Negative if the slot's number is negative. The absolute value is above 1
+  /// if the general graph is only valid for multiples of that value.
   int64_t multiple = 1;
-  int64_t least, most; // values in the traces
+  int64_t least, most; // smallest and largest value in the traces
   int64_t lowest = 2;  // the lowest valid value
 
   /// Whether the symbol is a constant size that bounds slices of varying
@@ -76,9 +77,9 @@ public:
   /// wrong guess adds a trace.
   static constexpr size_t kMaxTraces = 6;
 
-  /// Makes the general graph of two or more graphs: `traces` has the numbers of
-  /// all, and `base` is one of them. Returns null and sets `reason` if the
-  /// skeletons differ or no general graph fits them all.
+  /// Makes the general graph of two or more graphs: `traces` contains the
+  /// numbers of each graph, and `base` is one of the graphs. Returns null and
+  /// sets `reason` if the skeletons differ or no general graph fits all graphs.
   static GeneralGraphPtr generalize(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
                                     std::string &reason);
@@ -95,9 +96,9 @@ public:
   std::vector<ParameterSize> parameterSizes() const;
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
-  /// Returns the values of the symbols at which this is the graph with these
-  /// numbers. If there are none, returns none and sets `reason`. Values of
-  /// sizes are at least 2.
+  /// Returns the values of the symbols at which `instantiate` makes the graph
+  /// with `numbers`; those of sizes are at least 2. If there are no such
+  /// values, returns none and sets `reason`.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
   /// Returns the graph at these values, with the name `name`. Throws c10::Error
@@ -105,7 +106,8 @@ public:
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
   /// Vectors of symbol values at which the graph exists; the compiler compares
-  /// its outputs for them. They differ in all values and in their remainders.
+  /// its outputs for them. Each symbol has a different value in each vector;
+  /// the remainders of the values differ as well (size_stand_ins.h).
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// A text with one line for each symbol and each number that is an
@@ -131,7 +133,7 @@ private:
     /// The smallest size that differs between the vectors; 0 if the graph
     /// doesn't exist at one of them.
     int64_t leastSize = 0;
-    /// Whether doubles represent all numbers of elements exactly.
+    /// Whether doubles represent the element counts of all results exactly.
     bool hasExactCounts = true;
 
     bool isBetterThan(const Quality &other) const {
@@ -141,7 +143,8 @@ private:
     }
   };
   std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds) const;
-  /// Sets `why` to the reason if the graph doesn't exist at one of them.
+  /// Rates `vectors`. If they can't be used, returns a `leastSize` of 0 and
+  /// sets `why` to the reason.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
                     std::string &why) const;
   /// Sets `standInValues`. Returns why there are none, or "".

@@ -17,22 +17,24 @@ constexpr size_t kMaxCandidates = 48;
 
 namespace torch_ltc {
 
-/// Fits the slots of a general graph, first those of parameters.
+/// Fits expressions to the slots of a general graph, first to those of
+/// parameters.
 class Generalization {
 public:
   /// `arguments`: the relations that are tried for arguments. `asMultiples`:
   /// whether a symbol is multiplied by the greatest common divisor of its
-  /// number in all traces. `boundsVary`: which constant sizes of parameters
-  /// become symbols because they bound slices of varying lengths, so that the
-  /// stand-ins of these lengths may be large.
+  /// slot's numbers in all traces. `boundsVary`: which constant sizes of
+  /// parameters become symbols because they bound slices of varying lengths, so
+  /// that the stand-ins of these lengths may be large.
   Generalization(GeneralGraph &graph, Relations relations, Relations arguments,
                  bool asMultiples, Bounds boundsVary)
       : graph(graph), columns(*graph.base, graph.traces), relations(relations),
         arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary) {
   }
 
-  /// Returns whether `boundsVary` has an effect: there are such bounds, or
-  /// constant sizes to which varying ones are padded.
+  /// Sets the graph's slots and symbols. Returns whether `boundsVary` has an
+  /// effect: whether constant sizes bound slices, or varying sizes are padded
+  /// to constant ones.
   bool run() {
     findSlots();
     bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
@@ -87,10 +89,11 @@ private:
 
   /// Adds a slot for each length of a slice that differs between traces, before
   /// the slots of the slice's start and end. If these follow from no other
-  /// sizes, start and length become symbols: the length, a difference of two
-  /// symbols, would be small at the stand-ins of start and end. The length to
-  /// which a varying size is padded is a slot as well, even if it is the same
-  /// in all traces, because it may have to be a multiple of some number.
+  /// sizes, start and length become symbols. If start and end were the symbols,
+  /// the length would be their difference, and small at their stand-ins. The
+  /// length to which a varying size is padded is a slot as well, even if it is
+  /// the same in all traces, because it may have to be a multiple of some
+  /// number.
   void addLengths(uint32_t position, uint32_t size) {
     const SnapshotNode &node = graph.base->nodes[position];
     bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
@@ -252,7 +255,8 @@ private:
     return other;
   }
 
-  /// Expresses a pad as the padded length minus the operand's length.
+  /// Expresses a pad as the padded length minus the operand's length and the
+  /// pad at the other end.
   std::optional<SizeExpression> fitPad(const NumberSlot &number,
                                        const Column &column) const {
     for (const NumberSlot &length : graph.slots) {
@@ -307,8 +311,8 @@ private:
     return true;
   }
 
-  /// The sum of two fitted slots: a length without an addend, and a start that
-  /// is a constant or a term. None for other expressions.
+  /// Returns the sum of two fitted slots, or none if a SizeExpression can't
+  /// represent it.
   std::optional<SizeExpression> sumOf(const NumberSlot &length,
                                       const NumberSlot &start) const {
     SizeExpression sum = length.value;
@@ -325,7 +329,7 @@ private:
     return sum;
   }
 
-  /// Makes the node's sizes available to later arguments.
+  /// Makes the node's sizes available to the expressions of later arguments.
   void addSizes(uint32_t position) {
     for (uint32_t i = columns.firstSize(position);
          i < columns.endOfSizes(position); ++i) {

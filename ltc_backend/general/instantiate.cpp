@@ -16,8 +16,9 @@ public:
 
   GraphSnapshot run() {
     IgnoredUserModes ignored;
-    // Numbers of parameters are expressions of symbols; those of ops may also
-    // contain parameters' sizes.
+    // Set the sizes of parameters first: their expressions contain only
+    // symbols, whereas those of ops' numbers may also contain sizes of
+    // parameters.
     for (const NumberSlot &slot : slots)
       if (slot.kind == NumberSlot::Kind::ParameterSize)
         resized.setParameterSize(base.nodes[slot.node].parameter, slot.place,
@@ -42,7 +43,8 @@ private:
     return *value;
   }
 
-  /// The slots of the node at `position`. To be called in the order of nodes.
+  /// Returns the slots of the node at `position`. Must be called once for each
+  /// node, in order.
   c10::ArrayRef<NumberSlot> slotsOf(size_t position) {
     size_t begin = nextSlot;
     while (nextSlot < slots.size() && slots[nextSlot].node == position)
@@ -62,8 +64,8 @@ private:
     resized.setWords(position, std::move(words));
   }
 
-  /// Throws if a result doesn't have its slot's size: a slice is shorter if its
-  /// operand ends before it.
+  /// Throws c10::Error if a result's size differs from its slot's value: a
+  /// slice is shorter than expected if its operand ends before the slice's end.
   void checkLengths(c10::ArrayRef<NumberSlot> ofNode) const {
     for (const NumberSlot &slot : ofNode)
       if (slot.kind == NumberSlot::Kind::ResultSize)

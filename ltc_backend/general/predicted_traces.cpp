@@ -15,7 +15,7 @@ namespace {
 /// Maximum number of combinations that are tried for the integers of one op.
 constexpr size_t kMaxTrials = 64;
 
-/// A size in the trace, and the size in its place in the prediction.
+/// A size in the trace, and its predicted value.
 struct OtherSize {
   int64_t present, other;
 };
@@ -29,9 +29,9 @@ struct MarkedSize {
 /// Which sizes of parameters the prediction changes.
 enum class Affected : uint8_t {
   Marked,  ///< those that are marked
-  SameDim, ///< as `Marked`, and equal ones at the same dimension: a batch's
-           ///< labels
-  AllEqual ///< all equal ones
+  SameDim, ///< as `Marked`, and equal sizes of the same dimension of other
+           ///< parameters (for example, of a batch's labels)
+  AllEqual ///< as `Marked`, and all equal sizes
 };
 
 class Prediction {
@@ -40,9 +40,10 @@ public:
              c10::ArrayRef<OtherSize> others)
       : base(base), marked(marked), others(others), resized(base) {}
 
-  /// `fromSeen`: whether an integer of an op may follow from an equal size of
-  /// any earlier value instead of an operand (`zeros(batch, 8)`). Throws
-  /// c10::Error if an op rejects the sizes.
+  /// Returns the predicted numbers. `fromSeen`: whether an integer of an op may
+  /// follow from an equal size of any earlier value, not only of an operand
+  /// (for example, in `zeros(batch, 8)`). Throws c10::Error if an op rejects
+  /// the sizes.
   TraceNumbers run(Affected affected, bool fromSeen) {
     IgnoredUserModes ignored;
     isFromSeen = fromSeen;
@@ -138,7 +139,8 @@ private:
     return result;
   }
 
-  /// Adds products of consecutive sizes: those of flattened dimensions.
+  /// Adds products of consecutive sizes, which are the sizes of flattened
+  /// dimensions.
   template <typename Add>
   void addProducts(const SnapshotNode &node, int64_t number, Add add) const {
     std::vector<OtherSize> sizes = sizesOfOperands(node);
@@ -159,9 +161,9 @@ private:
   using Choices = std::vector<std::pair<size_t, std::vector<int64_t>>>;
 
   /// Infers the node's shapes with the likeliest combination of candidates that
-  /// the op accepts: the one with the lowest sum of ranks. The first integers
-  /// keep their likeliest candidate longest, because the leading dimensions
-  /// usually are batch dimensions.
+  /// the op accepts: the one whose candidates have the lowest sum of ranks. The
+  /// first integers keep their likeliest candidate longest, because the leading
+  /// dimensions usually are batch dimensions.
   void inferOp(size_t position) {
     const SnapshotNode &node = base.nodes[position];
     Choices choices;
@@ -204,7 +206,7 @@ private:
     return false;
   }
 
-  /// Adds the node's sizes that the prediction changes to `seen`.
+  /// Adds to `seen` the node's sizes that the prediction changes.
   void noteSizes(size_t position) {
     const SnapshotNode &now = base.nodes[position];
     const SnapshotNode &then = resized.graph().nodes[position];
@@ -255,9 +257,10 @@ std::vector<MarkedSize> markedSizes(const GraphSnapshot &graph,
   return result;
 }
 
-/// The predicted size of each marked one: a multiple, so that quotients exist
-/// too, with a different factor for each distinct size; or a bound of the
-/// marked range. Empty if a range has no other size.
+/// Returns the predicted value of each marked size: a multiple, so that
+/// divisions of the size stay exact, with a different factor for each distinct
+/// size; if the multiple is above the marked range, a bound of the range.
+/// Returns an empty vector if a range contains no other size.
 std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
                                   int64_t firstFactor) {
   std::vector<OtherSize> result;
@@ -283,7 +286,7 @@ std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
 }
 
 /// Predicts the numbers at one or two other sizes of each marked dimension.
-/// Empty if the graph doesn't exist at such sizes.
+/// Returns an empty vector if the graph doesn't exist at such sizes.
 std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
                                        c10::ArrayRef<MarkedSize> marked,
                                        Affected affected, bool fromSeen) {
@@ -310,7 +313,7 @@ std::set<std::pair<uint32_t, int64_t>>
 dimsOfParts(const GraphSnapshot &graph,
             const std::vector<TraceNumbers> &traces) {
   std::set<std::pair<uint32_t, int64_t>> result;
-  std::vector<size_t> firstSizes; // by node, of its first result
+  std::vector<size_t> firstSizes; // by node: the index of its first size
   size_t next = 0;
   for (const SnapshotNode &node : graph.nodes) {
     firstSizes.push_back(next);

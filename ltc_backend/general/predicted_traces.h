@@ -4,7 +4,7 @@
 // dynamic (torch_ltc.mark_dynamic), the second trace is predicted from the
 // first:
 //
-//   x f32[8, 20], size 0 is marked; view(x, 160)
+//   x f32[8, 20], dimension 0 is marked; view(x, 160)
 //     at 16 and 24: view(x, 320), view(x, 480)
 //
 // One trace doesn't show which numbers follow from a size: 160 may be a
@@ -25,15 +25,17 @@ bool hasDynamicMarks(const GraphSnapshot &graph);
 
 /// Predicts the graph's numbers at other sizes of the dimensions that are
 /// marked as dynamic, except those whose size already differs between `traces`.
-/// Returns none if nothing is marked or no prediction fits the skeleton.
+/// Returns an empty vector if nothing is marked or no prediction fits the
+/// skeleton.
 std::vector<TraceNumbers>
 predictTraces(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);
 
-/// Predicts the numbers as if the sizes that bound slices were marked: sizes of
-/// parameters that are the same in all traces while slices of varying lengths
-/// are read or written. Such traces don't show which other numbers follow from
-/// the size (for example, the size of a convolution's result).
+/// Predicts the numbers as if the sizes that bound slices were marked as
+/// dynamic: sizes of parameters that are the same in all traces although slices
+/// of varying lengths are read or written along these dimensions. Such traces
+/// don't show which other numbers follow from the size (for example, the size
+/// of a convolution's result).
 std::vector<TraceNumbers>
 predictBounds(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);

@@ -1,8 +1,8 @@
 //===- resized_graph.h - A graph at different sizes -------------*- C++ -*-===//
 //
 // Rebuilds the nodes of a graph, one after the other, with new sizes of its
-// parameters and new integers. The shapes of results are inferred again, by the
-// same rules as when an op is traced.
+// parameters and new integer arguments. The shapes of results are inferred
+// again, by the same rules as when an op is traced.
 //
 //===----------------------------------------------------------------------===//
 

@@ -32,8 +32,9 @@ std::optional<Column> multiply(const Column &a, const Column &b) {
   return result;
 }
 
-/// Returns factor and divisor if the numbers are a constant multiple of
-/// `values`.
+/// Returns a constant factor and divisor such that each number is its value
+/// times the factor, divided by the divisor; none if there are no such
+/// constants.
 std::optional<std::pair<int64_t, int64_t>> ratio(const Column &numbers,
                                                  const Column &values) {
   if (values[0] == 0 || numbers[0] == 0)
@@ -64,14 +65,15 @@ public:
         found = SizeExpression::of(candidate.term);
   }
 
-  /// A constant multiple; with `divides`, divided by a constant.
+  /// Tries a constant multiple of a size; with `divides`, also divided by a
+  /// constant.
   void multiple(Candidates candidates, bool divides) {
     for (const SizeCandidate &candidate : candidates)
       if (!found)
         multiple({candidate.term}, candidate.values, divides);
   }
 
-  /// A constant multiple of a product of several sizes of one operand.
+  /// Tries a constant multiple of a product of several sizes of one operand.
   void productOfSubset(Candidates candidates, bool divides) {
     if (candidates.size() > 6)
       return;
@@ -96,7 +98,7 @@ public:
                    /*divides=*/false);
   }
 
-  /// A product divided by another size.
+  /// Tries a multiple or a product, divided by another size.
   void quotient(Candidates candidates) {
     for (const SizeCandidate &divisor : candidates) {
       std::optional<Column> product = multiply(numbers, divisor.values);
@@ -111,10 +113,10 @@ public:
     }
   }
 
-  /// `c * size + d` with |d| <= `limit`; c is 1 unless `anyFactor`.
+  /// Tries `c * size + d` with |d| <= `limit`; c is 1 unless `anyFactor`.
   void affine(Candidates candidates, int64_t limit, bool anyFactor) {
     for (const SizeCandidate &candidate : candidates) {
-      size_t other = 1; // a trace in which the size differs from the first
+      size_t other = 1; // a trace with another size than the first trace
       while (other + 1 < numbers.size() &&
              candidate.values[other] == candidate.values[0])
         ++other;
@@ -133,8 +135,8 @@ public:
     }
   }
 
-  /// A size plus an offset; of several, the one with the smallest absolute
-  /// offset.
+  /// Tries a size plus an offset. If several sizes fit, keeps the one with the
+  /// smallest absolute offset.
   void offset(Candidates candidates, int64_t limit) {
     std::optional<SizeExpression> best;
     for (const SizeCandidate &candidate : candidates) {
@@ -148,8 +150,8 @@ public:
       found = best;
   }
 
-  /// A sum or a difference of two sizes. With three or more traces, a constant
-  /// may be added; with two, such a sum would often fit by accident.
+  /// Tries a sum or a difference of two sizes. With three or more traces, a
+  /// constant may be added; with two, such a sum would often fit by accident.
   void sum(Candidates candidates) {
     bool mayAdd = numbers.size() > 2;
     for (const SizeCandidate &a : candidates)
@@ -171,7 +173,7 @@ public:
         }
   }
 
-  /// A size divided by a small constant, rounded down or up.
+  /// Tries a size divided by a small constant, rounded down or up.
   void rounded(Candidates candidates) {
     for (const SizeCandidate &candidate : candidates)
       for (int64_t divisor : {2, 3, 4, 8, 16, 32})

@@ -56,8 +56,8 @@ struct SizeExpression {
            product.size() == 1 && !quotient && !addend;
   }
 
-  /// Returns none if the value overflows, divides by zero, or needs a size that
-  /// isn't known.
+  /// Returns none if the computation overflows, divides by zero, or needs a
+  /// size that isn't known.
   std::optional<int64_t> evaluate(c10::ArrayRef<int64_t> symbols,
                                   c10::ArrayRef<int64_t> sizes) const;
   /// Text such as "2*s0 + 1".
@@ -78,7 +78,7 @@ struct SizeCandidate {
 enum class Relations : uint8_t {
   Equal, ///< equal sizes
   Few,   ///< as `Equal`, and small differences; for arguments also products
-  Some,  ///< as `Few`; for arguments also quotients and sums
+  Some,  ///< only for arguments: as `Few`, and quotients and sums
   Many   ///< multiples, products, sums, quotients and any differences
 };
 

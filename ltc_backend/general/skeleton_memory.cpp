@@ -10,8 +10,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Maximum number of ops of all graphs; an op with its numbers takes about a
-/// kilobyte.
+/// Maximum number of ops of all remembered graphs; an op with its numbers takes
+/// about a kilobyte.
 constexpr size_t kMaxRememberedOps = 20000;
 /// Maximum number of attempts to find a general graph for a skeleton; each
 /// takes about as long as tracing some steps.
@@ -84,7 +84,8 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   }
   if (hasDynamicMarks(*graph) && !hasDynamicMarks(*entry.base))
     entry.base = graph;
-  // The same graph again: its program was dropped, or options changed.
+  // The graph has been noted before: its program was dropped, or options
+  // changed.
   if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
     return result;
   entry.traces.push_back(numbers);
@@ -118,7 +119,8 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
   if (entry.predicted.empty())
     return nullptr;
   std::vector<TraceNumbers> all = entry.predicted;
-  // `generalize` leaves out the oldest traces, which are the predicted ones.
+  // Limits the traced ones: of too many traces, `generalize` drops the first,
+  // which are the predicted ones.
   const size_t numTraces =
       std::min(entry.traces.size(), GeneralGraph::kMaxTraces - all.size());
   all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),

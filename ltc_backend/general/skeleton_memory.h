@@ -3,7 +3,8 @@
 // A graph without a program has either a new skeleton or a known one with new
 // numbers. The numbers of such graphs are remembered. Those of two or more
 // graphs determine a general graph, which a later graph fits or corrects. If
-// sizes are marked as dynamic, one graph is enough: more numbers are predicted.
+// sizes are marked as dynamic, one graph is enough: the numbers of further
+// graphs are predicted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +49,9 @@ private:
     Hash128 skeleton;
     GraphSnapshotPtr base;
     GeneralGraphPtr general;
-    /// The traces for the next attempt: of the graphs that `general` doesn't
-    /// fit, and those from which it was made. Empty while all graphs fit.
+    /// The traces for the next attempt: those of the graphs that `general`
+    /// doesn't fit, and those from which it was made. Empty while all graphs
+    /// fit.
     std::vector<TraceNumbers> traces;
     /// The traces of `general` that were predicted (predicted_traces.h).
     std::vector<TraceNumbers> predicted;

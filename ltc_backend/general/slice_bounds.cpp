@@ -38,7 +38,7 @@ public:
   }
 
 private:
-  /// `part` is a slice of the node's first operand.
+  /// Adds the sizes that bound `part`, a slice of the node's first operand.
   void addBoundsOfPart(ResultRef part, const SnapshotNode &node) {
     ResultRef whole = base.operands[node.firstOperand];
     if (part.index != 0 || base.shape(part).dim() != base.shape(whole).dim())
@@ -88,7 +88,7 @@ private:
   }
 
   /// Adds the size, and the same dimension of parameters of the same shape,
-  /// such as an optimizer's states.
+  /// such as an optimizer's states; from mode `All` on, also all equal sizes.
   void addBound(uint32_t size) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)
@@ -119,7 +119,8 @@ private:
         base.parameters[base.nodes[slot.node].parameter].marks, slot.place);
   }
 
-  /// The parameter's size from which this constant size of a value comes.
+  /// Returns the parameter's size from which the size of `ref` comes, or none
+  /// if that is unknown or the size varies.
   std::optional<uint32_t> parameterSizeOf(ResultRef ref, uint32_t dim) const {
     for (;;) {
       const SnapshotNode &node = base.nodes[ref.position];
@@ -141,7 +142,8 @@ private:
 
   /// The operand's dimension that dimension `dim` of a result comes from, as
   /// far as the shapes show: the same one, or, if the result is a view of
-  /// another shape, the nearest one of this size, counted from the last.
+  /// another shape, the nearest dimension of the same size, counted from the
+  /// last dimension.
   static std::optional<uint32_t> sameSize(const torch::lazy::Shape &from,
                                           const torch::lazy::Shape &to,
                                           uint32_t dim) {

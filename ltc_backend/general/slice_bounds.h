@@ -1,9 +1,10 @@
 //===- slice_bounds.h - Constant sizes that bound slices --------*- C++ -*-===//
 //
-// `corpus[i : i + n]` with a varying n: the number of rows of the corpus is the
-// same in all traces, but n must stay below it at the stand-ins, which are
-// large. So the constant size becomes a symbol as well, like the size that
-// bounds `k` of `topk(x, k)` or the padding of `reflection_pad1d`.
+// If a program reads `corpus[i : i + n]` with a varying n, the corpus has the
+// same number of rows in all traces, but n, whose stand-ins are large, must
+// stay below that number. So the constant size becomes a symbol as well, like
+// the size that bounds `k` of `topk(x, k)` or the padding of
+// `reflection_pad1d`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +22,10 @@ namespace torch_ltc {
 /// lengths.
 enum class Bounds : uint8_t {
   Constant, ///< none
-  Size,     ///< the bound, and that of each parameter of the same shape
+  Size,     ///< the bound, and the same dimension of parameters of its shape
   Equal,    ///< as `Size`; equal integers of arguments become the symbol, too
   All,      ///< as `Equal`, and all equal sizes of parameters
-  Operands  ///< as `All`, also for operands of ops with a varying argument
+  Operands  ///< as `All`, and the operands' sizes of ops with varying arguments
 };
 
 /// Returns the sizes of parameters (indices in `TraceNumbers::sizes`) that are

@@ -23,7 +23,7 @@ public:
   bool varies(uint32_t size) const { return varying(size).has_value(); }
   bool integerVaries(uint32_t integer) const;
 
-  /// The first size of a node, or of one of its results.
+  /// The index of the first size of a node, or of one of its results.
   uint32_t firstSize(size_t position) const { return firstSizes[position]; }
   uint32_t firstSize(ResultRef result) const;
   /// The index after the last size of a node.
@@ -37,7 +37,7 @@ public:
 private:
   const GraphSnapshot &base;
   const std::vector<TraceNumbers> &traces;
-  std::vector<uint32_t> firstSizes; // by node
+  std::vector<uint32_t> firstSizes; // by node: the index of its first size
 };
 
 } // namespace torch_ltc

@@ -9,7 +9,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The word that stands for a number that isn't part of the skeleton.
+/// Returns the word that replaces `number`, which isn't part of the skeleton,
+/// in the skeleton's hash.
 uint64_t placeholder(int64_t number) {
   return number < 0 ? 1u << 30 : 1u << 29;
 }

@@ -42,7 +42,7 @@ torch_ltc::findDonatable(const Graph &graph,
     return donatable;
   for (size_t i = 0; i < graph.parameters.size(); ++i) {
     const HostDataPtr &data = graph.parameters[i];
-    // The graph's list and the nodes must be the only holders.
+    // The graph's list and the nodes must be the data's only holders.
     donatable[i] = !data->sharesBuffer() &&
                    uint32_t(data.use_count()) == graph.nodesOfParameter[i] + 1;
   }

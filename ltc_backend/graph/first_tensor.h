@@ -15,7 +15,7 @@ namespace torch_ltc {
 void onFirstTensor(void (*hook)());
 /// `hook` is called before the one of `onFirstTensor`, and must be idempotent:
 /// while it runs, each other thread that creates a tensor calls it too. It may
-/// wait for other threads in its own way, such as for the GIL.
+/// wait for other threads (for example, for the GIL).
 void beforeFirstTensor(void (*hook)());
 /// Calls both hooks, unless they have run.
 void prepareFirstTensor();

@@ -10,9 +10,9 @@ using torch::lazy::Output;
 
 namespace torch_ltc {
 
-/// The walk marks nodes and data with its number instead of maintaining a map,
-/// so walks of several threads are serialized. A walk takes about 30 ns per
-/// node.
+/// Builds a graph by a walk in post-order. The walk marks nodes and data with
+/// its number instead of maintaining a map, so walks of several threads are
+/// serialized. A walk takes about 30 ns per node.
 class PostOrder {
 public:
   explicit PostOrder(Graph &graph)
@@ -186,7 +186,7 @@ bool torch_ltc::renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses) {
   return true;
 }
 
-/// The tensor operand that the op's result replaces.
+/// Returns the index of the tensor operand that the op's result replaces.
 static size_t updatedOperand(const OpRecord &record, size_t result) {
   return record.updates[std::min(result, record.updates.size() - 1)];
 }

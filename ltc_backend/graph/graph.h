@@ -1,10 +1,11 @@
 //===- graph.h - The graph below a set of results ---------------*- C++ -*-===//
 //
-// `Graph` is the walk over pending nodes in every step: post-order, parameters,
-// scalars, and the structural hash that names the program. The hash covers what
-// each node is and *which* earlier positions it reads, so two steps have the
-// same hash only if the same program computes both. (Combining the nodes' own
-// hashes isn't enough: a - b and b - a of equal shapes would be equal.)
+// `Graph` is what a walk over the pending nodes collects in every step: the
+// nodes in post-order, parameters, scalars, and the structural hash that names
+// the program. The hash covers what each node is and *which* earlier positions
+// it reads, so two steps have the same hash only if the same program computes
+// both. (Combining the nodes' own hashes isn't enough: if a and b have the same
+// shape, a - b and b - a would have the same hash.)
 //
 //   a.mm(b) + a, with a and b in memory:   0: data, parameter 0      (a)
 //                                          1: data, parameter 1      (b)
@@ -37,7 +38,7 @@ struct ResultRef {
 };
 
 struct Graph {
-  /// Post-order. The holder of the roots keeps the nodes alive.
+  /// The nodes in post-order. The holder of the roots keeps them alive.
   std::vector<const GraphNode *> nodes;
   /// Operands of all nodes, concatenated; those of node i start at
   /// `firstOperand[i]`.
@@ -45,7 +46,7 @@ struct Graph {
   std::vector<uint32_t> firstOperand;
   /// How often each node is an operand or a root.
   std::vector<uint32_t> uses;
-  /// Distinct results, and for each root its position among them.
+  /// The distinct results, and for each root the index of its result.
   std::vector<ResultRef> results;
   std::vector<uint32_t> resultOfRoot;
   /// Distinct data in order of first use, and the number of nodes that hold
@@ -65,7 +66,7 @@ struct DataUse {
   const GraphNode *op;
   uint32_t operand;
   uint32_t position;  // of the data in the graph
-  uint32_t parameter; // the data's number among the parameters
+  uint32_t parameter; // the data's index among the parameters
   bool isFirst;       // whether it is the first use of its position
 };
 
@@ -97,7 +98,7 @@ struct SnapshotParameter {
 };
 
 struct GraphSnapshot {
-  std::string name; // hash, hexadecimal
+  std::string name; // the hash in hexadecimal
   std::vector<SnapshotNode> nodes;
   std::vector<ResultRef> operands;
   std::vector<ResultRef> results;
@@ -122,9 +123,9 @@ std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
 /// The graph as text, one line for each node: for people, and to compare
 /// programs.
 std::string graphText(const GraphSnapshot &graph);
-/// The graph in Graphviz's language.
+/// The graph in Graphviz's DOT language.
 std::string graphDot(const GraphSnapshot &graph);
-/// The line of one node, without its number: "f32[2,3] aten::relu(%4)".
+/// The text of one node, without its position: "f32[2,3] aten::relu(%4)".
 std::string nodeText(const GraphSnapshot &graph, size_t position);
 
 } // namespace torch_ltc

@@ -57,8 +57,8 @@ std::string describeOps(const GraphSnapshot &previous,
   return "";
 }
 
-/// Number of nodes of one graph that have a counterpart anywhere in the other
-/// one.
+/// Number of nodes that two graphs have in common. `a` and `b` are their sorted
+/// signatures.
 size_t numShared(const std::vector<uint64_t> &a,
                  const std::vector<uint64_t> &b) {
   size_t shared = 0;

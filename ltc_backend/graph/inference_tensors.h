@@ -41,16 +41,16 @@ inline bool isViewOrInverse(const OpRecord &record) {
   }
 }
 
-/// Says the same of any op, including those with several results. `record`: the
-/// op's row of the op table, or null.
+/// Answers the same question for any op, including ops with several results.
+/// `record`: the op's row of the op table, or null.
 inline bool isViewOrInverse(const c10::OperatorHandle &op,
                             const OpRecord *record) {
   return op.hasTag(at::Tag::view_copy) || (record && isViewOrInverse(*record));
 }
 
-/// While an object exists, results count as new memory. Otherwise they would be
-/// marked as normal tensors (live_tensors.cpp), because torch's factories
-/// exclude ADInplaceOrView, as this key's kernels for views do.
+/// While such an object exists, results count as new memory. Otherwise they
+/// would be marked as normal tensors (live_tensors.cpp), because torch's
+/// factories exclude ADInplaceOrView, as this key's kernels for views do.
 class NewMemory {
 public:
   NewMemory() {
@@ -77,8 +77,8 @@ private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
 };
 
-/// While an object exists, results of an op that copies a view, or of a view's
-/// inverse, are created in the mode of the op's operand.
+/// While such an object exists, results of an op that copies a view, or of a
+/// view's inverse, are created in the mode of the op's operand.
 class ModeOfResults {
 public:
   ModeOfResults(bool isViewOrInverse, c10::ArrayRef<c10::IValue> arguments) {

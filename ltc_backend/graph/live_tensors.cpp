@@ -66,10 +66,10 @@ TensorDataPtr &effects() {
   return *tensor;
 }
 
-/// Sorts effects first, so that collectives start before the step waits for
-/// one, then tensors by creation: those that were written again have moved to
-/// the end of the list, and a stable order of the outputs keeps the graph's
-/// hash the same from step to step.
+/// Sorts the tensor of the effects first, so that collectives start before the
+/// step waits for one, then the other tensors by creation. Tensors that were
+/// written again have moved to the end of the list; a stable order of the
+/// outputs keeps the graph's hash the same from step to step.
 void sortByAge(std::vector<TensorDataPtr> &tensors) {
   auto age = [](const TensorDataPtr &tensor) {
     return std::pair(tensor != effects(), tensor->unique_id);
@@ -235,7 +235,7 @@ void LiveSet::dropOutdatedValues() {
         !castTo<torch::lazy::LTCTensorImpl>(outdated.unsafeGetTensorImpl()) ||
         !tensorDataOf(outdated)->isPending())
       continue;
-    // Without the dispatcher, so that no mode of the user sees it.
+    // Bypasses the dispatcher, so that no mode of the user sees the allocation.
     at::Tensor memory(
         at::detail::empty_cpu(outdated.sizes(), outdated.scalar_type()));
     at::Tensor unread = makeTensor(HostData::takeOver(std::move(memory)));
@@ -307,8 +307,9 @@ void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   prepareFirstTensor();
-  // The kernels of ADInplaceOrView only run for normal tensors. The results of
-  // calls inside them are views of normal tensors or are written to them.
+  // Inside a kernel of ADInplaceOrView, creates a normal tensor: these kernels
+  // only run for normal tensors, and results of calls inside them are views of
+  // normal tensors or are written to them.
   std::optional<c10::InferenceMode> normal;
   if (c10::InferenceMode::is_enabled() &&
       c10::impl::tls_is_dispatch_key_excluded(
@@ -316,8 +317,8 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
     normal.emplace(false);
   at::Tensor tensor =
       torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
-  // LTCTensorImpl (torch 2.13) always reports row-major strides, unless the
-  // base class answers for it.
+  // LTCTensorImpl (torch 2.13) always reports row-major strides, unless it
+  // leaves the answer to the base class.
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
   impl->set_sizes_contiguous(sizes);

@@ -37,13 +37,14 @@ public:
   TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set);
   ~TensorData() override;
 
-  /// The graph that computes the value; a `DataNode` if the value is computed.
+  /// The graph that computes the value; a `DataNode` if the value has been
+  /// computed.
   torch::lazy::Value value();
-  /// Replaces the value (an in-place write on a tensor without
-  /// functionalization).
+  /// Replaces the value, for an in-place write to a tensor without
+  /// functionalization.
   void setValue(torch::lazy::Value value);
   void setData(HostDataPtr data);
-  /// Does the same if the value is still the graph `computed`.
+  /// Sets the data if the value is still the graph `computed`.
   void setData(const torch::lazy::Value &computed, HostDataPtr data);
   /// The data; null while the value is a graph.
   HostDataPtr data();
@@ -65,14 +66,16 @@ public:
   /// The calling thread's set.
   static const std::shared_ptr<LiveSet> &ofThisThread();
 
-  /// Pending tensors of this set and of ended threads, in order of creation.
+  /// Returns the pending tensors of this set and of ended threads: that of the
+  /// effects (setEffects), then the others in order of creation.
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 
   /// Notes that `view`, a functional wrapper, was just written. If its memory
   /// is written again, the view's present value is never read, so `pending`
-  /// leaves it out. As one more result, a part of the memory's outdated value,
-  /// it would keep the compiler from updating the memory in place.
+  /// leaves it out. Otherwise, this part of the memory's outdated value would
+  /// be one more result, and would keep the compiler from updating the memory
+  /// in place.
   void noteWrittenView(const at::Tensor &view);
 
 private:
@@ -99,8 +102,8 @@ void addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 /// Number of lazy tensors in the process.
 int64_t numLiveTensors();
 
-/// The state of a lazy tensor, looking through the functional wrapper after
-/// applying its pending updates; null if `tensor` isn't lazy.
+/// Returns the state of a lazy tensor, or null if `tensor` isn't lazy. If it
+/// has a functional wrapper, first applies the wrapper's pending updates.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
 /// `hook` is called once, when a second thread creates a lazy tensor.
@@ -115,7 +118,8 @@ at::Tensor makeTensor(HostDataPtr data);
 at::Tensor withValueOf(const at::Tensor &tensor);
 
 /// Sets the strides and the storage offset that the tensor reports; its
-/// elements are packed (shape/strides.h). `tensor` has no functional wrapper.
+/// elements in memory stay packed (shape/strides.h). `tensor` has no functional
+/// wrapper.
 void setGeometry(const at::Tensor &tensor, at::IntArrayRef strides,
                  int64_t offset = 0);
 /// Whether several elements of the tensor have the same address, as in an
@@ -125,15 +129,15 @@ bool hasRepeatedElements(const at::Tensor &tensor);
 /// memory. Does nothing if they aren't values of lazy tensors, or if `previous`
 /// has repeated elements, which may differ in `value`.
 void keepGeometry(const at::Tensor &value, const at::Tensor &previous);
-/// Makes `tensor` row-major with these sizes. To be called after data with
+/// Makes `tensor` row-major with these sizes. Must be called after data with
 /// different sizes was assigned to it.
 void resetSizes(const at::Tensor &tensor, at::IntArrayRef sizes);
 /// Whether the tensor reports the geometry of a new tensor of its sizes.
 bool isPacked(const at::Tensor &tensor);
 
 /// Wraps the result of a kernel that is called from outside functionalization
-/// (a factory, a move from the CPU). Returns the tensor unchanged inside
-/// functionalization.
+/// (for example, of a factory or of a move from the CPU). Returns the tensor
+/// unchanged inside functionalization.
 at::Tensor wrapIfOutside(at::Tensor tensor);
 
 } // namespace torch_ltc

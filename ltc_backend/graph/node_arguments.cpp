@@ -10,8 +10,8 @@
 using namespace torch_ltc;
 using c10::IValue;
 
-/// Casts as eager does for a number combined with a tensor: the range isn't
-/// checked.
+/// Casts a number without a check of its range, as eager does if the number is
+/// combined with a tensor.
 static at::Tensor castNumber(const DynamicScalar &number,
                              at::ScalarType dtype) {
   at::ScalarType own = number.isFloat ? at::kDouble : at::kLong;
