@@ -25,7 +25,7 @@ public:
       : graph(graph), node(node), values(values), scalars(scalars),
         operand(node.firstOperand), scalar(node.firstScalar) {}
 
-  /// Returns the next argument. To be called for each entry of the node's
+  /// Returns the next argument. Must be called for each entry of the node's
   /// words, in order.
   c10::IValue build(const Attribute &attribute, const ArgumentSpec &spec);
 

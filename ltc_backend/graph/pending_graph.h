@@ -13,14 +13,14 @@ namespace torch_ltc {
 struct PendingValues {
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
-  /// For each tensor its position among the graph's results: tensors that share
-  /// a value are one result.
+  /// The index of each tensor's result in the graph. Tensors that share a value
+  /// are one result.
   std::vector<uint32_t> resultOfTensor;
 };
 
 /// Returns the graph that `sync_tensors(tensors)` would run. A tensor without a
-/// pending graph is a parameter and a result of the graph. Throws for tensors
-/// that aren't lazy.
+/// pending graph is a parameter and a result of the graph. Throws c10::Error
+/// for tensors that aren't lazy.
 GraphSnapshot pendingGraph(c10::ArrayRef<at::Tensor> tensors,
                            PendingValues *pending = nullptr);
 

@@ -30,7 +30,8 @@ Names &names() {
   return *instance;
 }
 
-/// Whether any tensor has a name: a cheap check for each step.
+/// Whether any tensor has ever been named, which is cheap to check in each
+/// step.
 std::atomic<bool> hasNames{false};
 
 /// The data of a tensor, without applying its pending updates, which would

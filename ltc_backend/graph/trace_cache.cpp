@@ -27,14 +27,14 @@ constexpr size_t kMaxContinuations = 8;
 constexpr size_t kMaxGraphs = 2;
 constexpr int64_t kMaxDivergedInTurn = 8;
 
-/// A number that is unique among the traces of all threads.
+/// Returns an identifier that is unique among the traces of all threads.
 uint64_t nextTraceNumber() {
   static std::atomic<uint64_t> number{0};
   return number.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// An operand, described by everything that results and the graph's structure
-/// depend on.
+/// An operand, described by everything on which an op's results and the graph's
+/// structure depend.
 struct ExpectedOperand {
   const GraphNode *op; // null: data
   size_t index;
@@ -96,8 +96,8 @@ public:
     return reference();
   }
 
-  /// Returns the first of the references that share a count. None may exist
-  /// yet.
+  /// Returns a reference, whose copies share its count. Must not be called
+  /// while the node has references.
   NodePtr reference() {
     holders.fetch_or(byReferences, std::memory_order_relaxed);
     return NodePtr(this, LetGo(), InNode<RecordedOp>{this});
@@ -116,8 +116,9 @@ private:
     void operator()(RecordedOp *op) const { op->releaseOperands(); }
   };
 
-  /// Stores the reference count in the node. The node is free when the standard
-  /// library frees the count's memory, which is its last access to the count.
+  /// An allocator that stores the reference count in the node. The node is free
+  /// when the standard library frees the count's memory, which is its last
+  /// access to the count.
   template <typename T> struct InNode {
     using value_type = T;
     RecordedOp *op;
@@ -160,8 +161,9 @@ std::vector<RecordedOp *> &TraceCache::continuations() {
 /// Begins a trace. Returns whether the trace uses the cache.
 bool TraceCache::begin() {
   state = State::Following;
-  // A node gets torch's own debug information when it is constructed, so a
-  // reused node would have that of an earlier step.
+  // Doesn't reuse nodes if torch collects its own debug information: a node
+  // gets that when it is constructed, so a reused node would have that of an
+  // earlier step.
   if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
     return true;
   forget();
@@ -196,8 +198,8 @@ NodePtr TraceCache::follow(const TracedCall &call) {
 }
 
 /// Whether a trace that differs from all cached ones is cached from the first
-/// different op on. After too many such traces in a row, only one in several
-/// is.
+/// different op on. After kMaxDivergedInTurn such traces in a row, only one in
+/// kMaxDivergedInTurn is cached.
 bool TraceCache::leavesBranch() const {
   return numDivergedInTurn < kMaxDivergedInTurn ||
          numDivergedInTurn % kMaxDivergedInTurn == 0;
@@ -205,8 +207,8 @@ bool TraceCache::leavesBranch() const {
 
 NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
                            std::vector<torch::lazy::Shape> shapes) {
-  // A trace that reads nodes of other traces isn't cached: another thread's
-  // tensors, or those of a step that couldn't be compiled.
+  // A trace isn't cached if it reads nodes of other traces: of another thread,
+  // or of a step that couldn't be compiled.
   for (const Value &operand : call.operands) {
     const GraphNode *node = asGraphNode(operand.node.get());
     if (!node->isData() && !holds(node))
@@ -247,7 +249,8 @@ TraceCache::knownGraph(c10::ArrayRef<Output> roots) {
 }
 
 void TraceCache::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
-  // A sequence that is traced for the first time may never repeat.
+  // A sequence that is traced for the first time isn't remembered, because it
+  // may never repeat.
   if (state != State::Following || !last || numAppended)
     return;
   for (const GraphNode *node : graph.nodes)

@@ -48,7 +48,7 @@ struct TracedCall {
   c10::ArrayRef<torch::lazy::Shape> shapes = {};
 };
 
-/// The graph of a whole trace, for certain results.
+/// The graph of a whole trace, for the results `roots`.
 struct KnownGraph {
   std::vector<torch::lazy::Output> roots;
   Graph graph;
@@ -63,25 +63,27 @@ public:
   TraceCache(const TraceCache &) = delete;
   TraceCache &operator=(const TraceCache &) = delete;
 
-  /// The node of this call, if an earlier trace continues with it.
+  /// Returns the node for this call if an earlier trace continues with an equal
+  /// call, otherwise null.
   torch::lazy::NodePtr follow(const TracedCall &call);
-  /// A new node, which later traces may reuse.
+  /// Creates a node, which later traces may reuse.
   torch::lazy::NodePtr append(const TracedCall &call,
                               AttributeListPtr attributes,
                               std::vector<torch::lazy::Shape> shapes);
 
-  /// The graph below `roots` with its current data, if the whole trace matches
-  /// an earlier one that ended here. The caller must release its parameters.
+  /// Returns the graph below `roots` with the current data if the whole trace
+  /// equals an earlier one that ended with the same results, otherwise null.
+  /// The caller must release the graph's parameters.
   std::shared_ptr<KnownGraph>
   knownGraph(c10::ArrayRef<torch::lazy::Output> roots);
   /// Records that `graph` was built from `roots` at this point.
   void remember(const Graph &graph, c10::ArrayRef<torch::lazy::Output> roots);
-  /// The next op starts a new trace.
+  /// Ends the trace: the next op starts a new one.
   void endTrace();
   /// Identifier of the trace, unique in the process.
   uint64_t number() const { return traceNumber; }
-  /// Changes when ops are dropped from the tree: new ops may then have the same
-  /// addresses.
+  /// A count that changes when ops are dropped from the tree, because new ops
+  /// may then have the same addresses.
   uint64_t generation() const { return numDrops; }
 
 private:

@@ -12,10 +12,10 @@
 //   boolean, small 0                keepdim
 //   none                            dtype
 //
-// Values that change from step to step are not in the words: the entry is
-// `dynamicFloat`, and the node holds the number (`OpNode::scalars`), which
-// becomes a dynamic scalar of the program. The words are hashed, interned and
-// compared.
+// Values that change from step to step are not in the words: the entry is, for
+// example, `dynamicFloat`, and the node holds the number (`OpNode::scalars`),
+// which becomes a dynamic scalar of the program. The words are hashed, interned
+// and compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ namespace torch_ltc {
 enum class Tag : uint8_t {
   none,
   operand,             // the next operand
-  operandList,         // count: the next operands
+  operandList,         // the next `count` operands
   optionalOperandList, // count entries; payload: bit mask of those present
   integer,             // payload: value
   floating,            // payload: bits of the double
@@ -110,7 +110,7 @@ public:
   explicit AttributeReader(c10::ArrayRef<Word> words)
       : position(words.begin()), end(words.end()) {}
   bool atEnd() const { return position == end; }
-  /// Returns the next entry's header.
+  /// Points to the next entry's header.
   const Word *current() const { return position; }
   Attribute next();
 

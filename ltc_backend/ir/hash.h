@@ -29,8 +29,8 @@ struct Hash128Hasher {
   size_t operator()(const Hash128 &hash) const { return hash.low; }
 };
 
-/// Two multiply-and-fold lanes with different constants, so that a collision
-/// would have to occur in both.
+/// Computes a hash of words in two multiply-and-fold lanes with different
+/// constants, so that a collision would have to occur in both.
 class HashState {
 public:
   explicit HashState(uint64_t seed = 0)

@@ -13,8 +13,8 @@ using torch::lazy::OpKind;
 
 namespace {
 
-// The nodes whose last reference is being dropped on this thread, while the
-// outermost destructor drops them one after the other.
+// The references to operands that the outermost destructor on this thread
+// drops, one after the other.
 thread_local std::vector<NodePtr> *dying = nullptr;
 
 const OpKind &dataKind() {

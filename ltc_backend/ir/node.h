@@ -121,7 +121,7 @@ private:
   ModulePathId sourceModule = 0;
 };
 
-/// Casts a node: all nodes of this backend are of these two classes.
+/// Casts a node: all nodes of this backend are GraphNodes.
 inline const GraphNode *asGraphNode(const torch::lazy::Node *node) {
   return static_cast<const GraphNode *>(node);
 }

@@ -56,12 +56,12 @@ enum class ArgumentKind : uint8_t {
   NumberList, // also optional
   String,
   DType,
-  Ignored, // layout, device, pin_memory, memory format, generator
+  Ignored, // layout, device, pin_memory, memory_format, generator, non_blocking
 };
 
 struct ArgumentSpec {
   ArgumentKind kind;
-  bool isDim = false; // counted from the end if negative
+  bool isDim = false; // a dimension, counted from the end if negative
   // Columns `parameters`, `varies` and `sizes` of the op table.
   bool isDynamicScalar = false; // always a dynamic scalar of the program
   bool varies = false;          // a dynamic scalar once its value has differed
@@ -112,7 +112,7 @@ struct OpRecord {
 const std::vector<OpRecord> &opRecords();
 /// The record of an op by its name ("aten::add.Tensor"), null if there is none.
 const OpRecord *findOpRecord(const std::string &name);
-/// Does the same, but throws c10::Error if there is none.
+/// The record of an op by its name. Throws c10::Error if there is none.
 const OpRecord &getOpRecord(const std::string &name);
 /// The record of the op that copies a view: "aten::select.int" -> the row of
 /// "aten::select_copy.int". Null if there is none.

@@ -36,7 +36,8 @@ struct LanguageLock {
 
 inline std::atomic<const LanguageLock *> languageLock{nullptr};
 
-/// While an object exists, the calling thread doesn't hold the language's lock.
+/// While such an object exists, the calling thread doesn't hold the language's
+/// lock.
 class LanguageLockRelease {
 public:
   LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
@@ -72,8 +73,8 @@ public:
     mutex.unlock();
   }
 
-  /// Releases the lock completely, however often the calling thread has locked
-  /// it; returns how often.
+  /// Releases the lock completely, and returns how often the calling thread had
+  /// locked it.
   int release() {
     if (owner.load(std::memory_order_relaxed) != pthread_self())
       return 0;
@@ -105,7 +106,7 @@ private:
 
 inline TraceLock traceLock;
 
-/// While an object exists, the calling thread doesn't hold the trace lock.
+/// While such an object exists, the calling thread doesn't hold the trace lock.
 class TraceLockRelease {
 public:
   TraceLockRelease() : held(traceLock.release()) {}
@@ -117,8 +118,8 @@ private:
   int held;
 };
 
-/// Releases both locks during a wait. To be created before the wait's mutex is
-/// locked.
+/// Releases both locks during a wait. Must be created before the wait's mutex
+/// is locked.
 class BlockingScope {
 public:
   BlockingScope() = default;

@@ -36,14 +36,14 @@ public:
   Buffer &operator=(const Buffer &) = delete;
   ~Buffer();
 
-  /// Allocates memory for a deferred buffer; no effect on others. Throws
+  /// Allocates memory for a deferred buffer; has no effect on others. Throws
   /// c10::Error if no memory is left. One thread must call it before any other
   /// thread calls `data`.
   void materialize();
 
   /// A number, unique in the process, that identifies the contents of the
-  /// memory. Code that writes to a buffer that steps may have read calls
-  /// `noteWrite`.
+  /// memory. Code that writes to a buffer must call `noteWrite` if steps may
+  /// have read the buffer.
   uint64_t contents() const { return contentsNumber; }
   void noteWrite();
 
@@ -72,7 +72,7 @@ using BufferPtr = std::shared_ptr<Buffer>;
 struct MemoryStatistics {
   int64_t allocated = 0; // bytes of live buffers
   int64_t peak = 0;
-  int64_t cached = 0; // cached bytes
+  int64_t cached = 0; // bytes of freed memory in the pool
 };
 
 MemoryStatistics memoryStatistics();

@@ -67,7 +67,7 @@ struct StepOutcome {
 /// read one of the step's results wait for it.
 class Completion {
 public:
-  /// Outcomes by the buffers of a step's results.
+  /// The outcome of each of a step's results, by the result's buffer.
   using Outcomes = std::unordered_map<const Buffer *, StepOutcome>;
 
   enum class Of { Results, Updates };
@@ -108,8 +108,8 @@ public:
     wait();
     return outcomeOf(buffer).failure;
   }
-  /// To be called after a wait. Returns why the result in `buffer` is an old
-  /// value; null if it isn't, or if the user already knows.
+  /// Must be called after a wait. Returns why the result in `buffer` is an old
+  /// value; null if it isn't, or if that error was already raised.
   StepErrorPtr oldValueError(const Buffer *buffer) const {
     const StepErrorPtr &stale = outcomeOf(buffer).stale;
     return stale && !stale->wasRaised() ? stale : nullptr;

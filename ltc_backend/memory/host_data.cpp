@@ -127,8 +127,8 @@ at::Tensor HostData::copyToTensor(at::IntArrayRef strides) const {
 }
 
 torch::lazy::BackendData::Handle HostData::GetHandle() {
-  // The buffer is the identity: placeholders that were assigned the same value
-  // are one parameter.
+  // The buffer identifies the value: placeholders that were assigned the same
+  // value are one parameter.
   return reinterpret_cast<Handle>(bufferPtr
                                       ? static_cast<void *>(bufferPtr.get())
                                       : static_cast<void *>(this));

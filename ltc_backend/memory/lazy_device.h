@@ -18,7 +18,8 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
 const torch::lazy::BackendDevice &lazyDevice();
 
 /// Lazy tensors use this device's autocast, because torch 2.13 has no autocast
-/// for lazy tensors. HPU's has no kernels and the dtype bfloat16.
+/// for lazy tensors. HPU's autocast has no kernels, and its default dtype is
+/// bfloat16.
 inline constexpr c10::DeviceType autocastDevice = c10::DeviceType::HPU;
 inline constexpr c10::DispatchKey autocastKey = c10::DispatchKey::AutocastHPU;
 

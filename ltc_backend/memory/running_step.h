@@ -11,13 +11,13 @@ namespace torch_ltc {
 
 inline thread_local bool isRunningStep = false;
 
-/// Whether the process was forked from one that had run steps: the worker
-/// thread doesn't exist here.
+/// Whether the process was forked from one that had run steps, so that the
+/// worker thread doesn't exist here.
 inline std::atomic<bool> isWorkerMissing{false};
 
-/// Marks that the calling thread runs a step while an object exists. Code that
-/// runs in a step (a registered backend's function, a custom op's kernel) would
-/// deadlock if it waited for another step.
+/// While such an object exists, the calling thread is marked as running a step.
+/// Code that runs in a step (for example, a custom op's kernel) would deadlock
+/// if it waited for another step.
 class RunningStepScope {
 public:
   RunningStepScope() { isRunningStep = true; }

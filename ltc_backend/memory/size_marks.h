@@ -16,8 +16,8 @@ namespace torch_ltc {
 /// The mark of one dimension of a value.
 struct SizeMark {
   uint32_t dim;
-  /// Whether the size will vary: the first program that reads the value is
-  /// compiled for all sizes. Otherwise each size has a separate program.
+  /// Whether the size will vary: if so, the first program that reads the value
+  /// is compiled for all sizes. Otherwise each size has a separate program.
   bool isDynamic;
   /// The range of a dynamic size.
   int64_t least = 0;

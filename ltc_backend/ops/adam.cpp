@@ -1,9 +1,9 @@
 //===- adam.cpp - A step of Adam over all parameters ----------------------===//
 //
-// torch's implementation is eight `_foreach_` ops over all parameters, with as
-// many nodes for each parameter: in small models more than half of the cost of
-// tracing. Here the update of a parameter is one node, which the compiler
-// decomposes into the same formula.
+// torch's implementation calls eight `_foreach_` ops over all parameters, which
+// become eight nodes for each parameter: in small models, more than half of the
+// cost of tracing. Here, the update of a parameter is one node, which the
+// compiler decomposes into the same formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,8 @@ using c10::IValue;
 
 namespace {
 
-/// The kernel of adam_update for devices that run it eagerly, with torch's
-/// formula (_multi_tensor_adam in torch/optim/adam.py). The results share no
-/// memory with operands.
+/// The CPU kernel of adam_update.out, with torch's formula (_multi_tensor_adam
+/// in torch/optim/adam.py). The results share no memory with operands.
 std::tuple<Tensor &, Tensor &, Tensor &>
 adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
               const Tensor &expAvgSq, const at::Scalar &lerpWeight,
@@ -101,7 +100,8 @@ bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
          tensor.sizes() == parameter.sizes();
 }
 
-/// 16-bit floats are left to torch's own ops, each of which rounds its result.
+/// Whether adam_update supports the entry. 16-bit floats are left to torch's
+/// own ops, each of which rounds its result.
 bool isPlain(const AdamEntry &entry) {
   at::ScalarType dtype = entry.parameter.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||

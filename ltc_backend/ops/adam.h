@@ -11,7 +11,7 @@ namespace torch_ltc {
 
 struct AdamEntry {
   at::Tensor parameter, gradient, expAvg, expAvgSq;
-  /// The number of steps of the parameter: one float32 element on the CPU.
+  /// The parameter's step count: one float32 element on the CPU.
   at::Tensor step;
 };
 
@@ -25,9 +25,9 @@ struct AdamGroup {
   AdamOptions options;
 };
 
-/// Counts a step and traces it, one node for each parameter. Returns false and
-/// changes nothing if such a node doesn't support the tensors; the caller then
-/// uses torch's implementation. Autograd must be off.
+/// Increments the step counts and traces a step, one node for each parameter.
+/// Returns false and changes nothing if adam_update doesn't support the
+/// tensors; the caller then uses torch's implementation. Autograd must be off.
 bool traceAdamStep(c10::ArrayRef<AdamGroup> groups);
 
 } // namespace torch_ltc

@@ -1,9 +1,10 @@
 //===- attention.cpp - Attention as one op --------------------------------===//
 //
 // torch computes scaled_dot_product_attention as two products and a softmax,
-// which the gradient saves: memory for each pair of a query and a key. If there
-// are many pairs, attention is one op here and its gradient another, which
-// recomputes the scores from log_sum. The runtime has commands for both.
+// whose result autograd saves: it takes memory for each pair of a query and a
+// key. If there are many pairs, attention is one op here and its gradient
+// another, which recomputes the scores from log_sum. The runtime has commands
+// for both.
 //
 //   scores = (scale * query) @ key.T + mask
 //   log_sum = log(sum(exp(scores))),  output = exp(scores - log_sum) @ value
@@ -58,13 +59,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// scores is faster, provided no gradient recomputes them or half of them are
 /// masked (docs/notes/measurements.md).
 constexpr int64_t kMinScores = 128 * 128;
-/// Minimum number of pairs in all heads for which saving memory outweighs the
-/// seventh product of the gradient: 64 MiB for each layer.
+/// Minimum number of pairs in all heads for which saving the memory of the
+/// scores (64 MiB for each layer) outweighs the additional matrix product of
+/// the gradient.
 constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
 /// Minimum number of heads: the gradient's threads work on different heads.
 constexpr int64_t kMinHeads = 4;
 
-// The ops composed of torch's ops: kernels for eager calls, and functions that
+// Implementations by torch's ops: kernels for eager calls, and functions that
 // second-order gradients differentiate.
 
 Tensor scoresOf(const Tensor &query, const Tensor &key,
@@ -135,7 +137,8 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
                                           /*dropout_p=*/0, isCausal, scale);
 }
 
-/// The tensor with contiguous rows, as eager's kernels read it.
+/// Returns `tensor` if it is dense with contiguous rows, which eager's kernels
+/// read, otherwise a contiguous copy.
 Tensor withRows(const Tensor &tensor) {
   return tensor.stride(-1) == 1 && tensor.is_non_overlapping_and_dense()
              ? tensor
@@ -269,7 +272,8 @@ public:
             .call(query, key, value, mask, isCausal, scale);
     saveAttention(context, query, key, value, output, logSum, mask, isCausal);
     context->saved_data["scale"] = scale;
-    // A gradient of log_sum would be zeros that nobody reads.
+    // Otherwise, zeros that nobody reads would be created as the gradient of
+    // log_sum.
     context->set_materialize_grads(false);
     return {output, logSum};
   }
@@ -379,8 +383,8 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                   isCausal, factorOf(scale, query)})[0];
 }
 
-/// Whether nothing besides autograd and functionalization, such as a mode,
-/// needs to see the ops into which torch decomposes the call.
+/// Whether nothing besides autograd and functionalization (for example, no
+/// mode) needs to see the ops into which torch decomposes the call.
 bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask) {
   for (const Tensor &tensor : {query, key, value})
@@ -464,8 +468,8 @@ Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
   return Attention::apply(query * factor, key, value, addend, isCausal)[0];
 }
 
-/// Eager's fused kernel gives the result the query's order of dims; the result
-/// of eager's decomposition is row-major.
+/// Returns the result with eager's strides: the result of eager's fused kernel
+/// has the query's order of dims, that of eager's decomposition is row-major.
 Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  const Tensor &value,
                                  const OptionalTensor &mask, double dropout,
@@ -479,7 +483,7 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
   Strides strides = copyStrides(query, at::MemoryFormat::Preserve);
   if (result.strides() == strides)
     return result;
-  // The choice only depends on sizes, strides and dtypes.
+  // Reads the CPU's choice, which only depends on sizes, strides and dtypes.
   constexpr int64_t kFused = 1; // SDPBackend::flash_attention
   if (at::_ops::_fused_sdp_choice::redispatch(
           c10::DispatchKeySet(c10::DispatchKey::CPU), query, key, value, mask,

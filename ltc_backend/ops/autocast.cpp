@@ -183,8 +183,8 @@ void torch_ltc::prepareAutocast() {
     for (const c10::OperatorHandle &op : atenOps())
       if (op.hasKernelForDispatchKey(DispatchKey::AutocastCPU))
         registerAutocastKernel(op.operator_name());
-    // On the CPU, lstm becomes mkldnn_rnn_layer; here it becomes products and
-    // gates.
+    // Casts lstm's operands, too: on the CPU, lstm becomes mkldnn_rnn_layer,
+    // which has an autocast kernel; here, it becomes matrix products and gates.
     registerAutocastKernel({"aten::lstm", "input"});
     return true;
   }();

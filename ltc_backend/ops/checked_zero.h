@@ -8,8 +8,8 @@
 namespace torch_ltc {
 
 /// Returns the number 0, an int64 of rank 0. If an element of `condition` is
-/// false, the values to which it is added fail with `message` when the program
-/// runs.
+/// false, the values to which the zero is added fail with `message` when the
+/// program runs.
 inline at::Tensor checkedZero(const at::Tensor &condition,
                               const char *message) {
   return at::_functional_assert_async(

@@ -53,7 +53,7 @@ at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
   return copy;
 }
 
-/// A CPU tensor with the strides of a copy of `source`, a lazy tensor.
+/// Reads `source`, a lazy tensor, into a CPU tensor with the strides of a copy.
 at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
                     std::optional<at::MemoryFormat> format) {
   StepExecutor::get().materialize(source, opName);
@@ -64,10 +64,10 @@ at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
   return data->copyToTensor(strides);
 }
 
-/// torch creates tensors from Python numbers outside functionalization, and
-/// finally passes them to `lift_fresh`. Its composite leaves them without a
-/// functional wrapper, and writing a wrapped tensor into such a tensor fails an
-/// internal assert (torch 2.13).
+/// Wraps a tensor that torch has created from Python numbers, outside
+/// functionalization, and passes to `lift_fresh` at the end. The op's composite
+/// kernel adds no functional wrapper, and writing a wrapped tensor into such a
+/// tensor fails an internal assert (torch 2.13).
 at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
 
 /// Copies `converted` to the device: the value that `source`, the user's CPU
@@ -178,7 +178,8 @@ at::Tensor &fillScalar(at::Tensor &self, const at::Scalar &value) {
 
 at::Tensor &zeroInPlace(at::Tensor &self) { return fillScalar(self, 0); }
 
-/// Returns the old elements, followed by zeros, as if the storage had grown.
+/// Returns the elements of `self`, cut off at the end or followed by zeros, as
+/// if the storage had been resized.
 at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
                   std::optional<at::MemoryFormat> format) {
   auto sizes = C10_AS_INTARRAYREF_SLOW(size);
@@ -199,9 +200,9 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
 }
 
 /// Wraps `resize_` at the Functionalize key. torch's kernel (2.13) ignores the
-/// memory format and the tensor's offset, knows the tensor's elements but not
-/// the rest of its memory, which a later `resize_` shows again, and makes a
-/// view of a tensor that already has the sizes.
+/// memory format and the tensor's offset, keeps only the tensor's elements,
+/// although a later `resize_` must show the rest of its memory again, and turns
+/// a tensor that already has the sizes into a view.
 class ResizeInMemory final : public c10::OperatorKernel {
 public:
   explicit ResizeInMemory(c10::SafeKernelFunction previous)
@@ -225,7 +226,7 @@ public:
     int64_t end = count ? offset + count : 0;
     leavePythonStorage(self);
     if (end > memorySize(self)) {
-      // Other tensors that share the memory would have to see it grow.
+      // If other tensors share the memory, they would have to see it grow.
       if (self.storage().use_count() > 1)
         return previous.callBoxed(op, keys, stack);
       grow(self, end);
@@ -235,8 +236,8 @@ public:
   }
 
 private:
-  /// Whether torch's kernel must handle the call: it raises the error for
-  /// negative sizes, or the memory has another dtype.
+  /// Whether torch's kernel must handle the call: to raise its error for
+  /// negative sizes, or because the memory has another dtype.
   static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes) {
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });

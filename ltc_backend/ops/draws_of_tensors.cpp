@@ -140,7 +140,7 @@ Tensor normalOfNumbers(Arguments arguments) {
                                generatorOf(arguments[3])));
 }
 
-/// Whether eager's kernel accepts these arguments.
+/// Whether the weights are traced and eager's kernel accepts the arguments.
 bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
   constexpr int64_t kMaxCategories = int64_t(1) << 24;
   return isTraced(weights) && weights.dim() >= 1 && weights.dim() <= 2 &&
@@ -148,8 +148,8 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
          numSamples > 0 && (replacement || numSamples <= weights.size(-1));
 }
 
-/// Returns `samples`, whose step fails if their weights aren't valid. Eager's
-/// two kernels have different messages.
+/// Returns `samples` with checks that fail their step if the weights aren't
+/// valid. `bySums` selects the messages of one of eager's two kernels.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});
   Tensor isFinite = traceOp("aten::lt.Scalar", {weights, IValue(kInfinity)});
@@ -173,8 +173,8 @@ Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
       "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 
-/// Samples the positions of the largest quotients of weights and exponential
-/// numbers.
+/// Samples the positions of the largest quotients of weights and exponentially
+/// distributed numbers.
 Tensor samplesByOrder(const Tensor &weights, int64_t numSamples,
                       const OptionalGenerator &generator) {
   Strides strides = copyStrides(weights, at::MemoryFormat::Preserve);

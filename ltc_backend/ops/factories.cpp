@@ -146,8 +146,9 @@ at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return emptyStridedTensor(sizes, strides, type);
 }
 
-/// Forward-mode differentiation checks whether a tangent matches its value.
-/// torch's kernels compare storages, which tensors without wrappers don't have.
+/// Forward-mode differentiation checks with this op whether a tangent matches
+/// its value. torch's kernels compare the sizes of storages, which tensors
+/// without wrappers don't have.
 bool hasSameStorageSize(const at::Tensor &a, const at::Tensor &b) {
   return a.numel() == b.numel();
 }
