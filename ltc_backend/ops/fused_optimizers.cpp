@@ -5,7 +5,7 @@
 // formula of eager's CPU kernel; numbers and step counts are arguments of the
 // program. 16-bit floats are computed in float32 and rounded where eager stores
 // them. One behavior of eager's SGD for 16-bit floats isn't reproduced: it
-// doesn't store those elements that fill a whole vector (torch 2.13).
+// doesn't store the results of its vectorized loop (torch 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// A number that is known when it is traced, or a lazy tensor of rank 0.
+/// A number that is known when the call is traced, or a lazy tensor of rank 0.
 class Number {
 public:
   Number(double known) : known(known) {}
@@ -104,7 +104,8 @@ public:
                                                          : tensor;
   }
 
-  /// Whether all tensors are plain tensors of this device, or numbers.
+  /// Whether gradients are off, and all tensors are plain tensors of this
+  /// device or hold a single number.
   bool isPlain() const {
     if (at::GradMode::is_enabled())
       return false;
@@ -159,8 +160,8 @@ public:
     value = isShort ? old.to(at::kFloat) : old;
   }
 
-  /// Makes `result` the tensor's value. `keepsOld`: whether the old value
-  /// stays, a lazy bool; undefined for false.
+  /// Makes `result` the tensor's value. `keepsOld`: a lazy bool, whether the
+  /// old value stays; undefined for false.
   void store(const Tensor &result, const Tensor &keepsOld) const {
     Tensor stored = result.to(wrapper.scalar_type());
     if (keepsOld.defined())

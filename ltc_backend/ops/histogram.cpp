@@ -1,8 +1,8 @@
 //===- histogram.cpp - Histograms of integers -----------------------------===//
 //
 // PyTorch's CPU kernel of histc only counts floating-point numbers. On every
-// other device, libraries also count integers with histc (the experts of a
-// mixture, torch 2.13), and the counts have the operand's dtype.
+// other device, libraries also count integers with histc (for example, the
+// experts of a mixture; torch 2.13), and the counts have the operand's dtype.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,7 +51,7 @@ variable_list gradients(const Tensor &grad, const OptionalTensor &input,
   return results;
 }
 
-/// The kernel of linear_backward for devices that run it eagerly.
+/// The kernel of linear_backward for eager calls.
 std::tuple<Tensor, Tensor, Tensor> linearBackward(const Tensor &grad,
                                                   const OptionalTensor &input,
                                                   const OptionalTensor &weight,
@@ -89,8 +89,9 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
   return results;
 }
 
-/// Whether a layer is one op. It consists of torch's own ops if the user runs
-/// an op eagerly, or the external backend wants the layer decomposed.
+/// Whether a layer is traced as one op. It is traced as torch's own ops if the
+/// user has forced a fallback of any op, or if the external backend wants the
+/// layer decomposed.
 bool isOneOp() {
   return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
 }
@@ -111,9 +112,9 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
          isOneOp();
 }
 
-/// A saved weight. torch saves the weight's transpose, a view, which shows the
-/// memory that the weight had even if `weight.data` has become another tensor
-/// meanwhile.
+/// A saved weight. `unpack` returns it with the memory that it had when it was
+/// saved, even if another tensor has been assigned to `weight.data` since:
+/// torch saves the weight's transpose, a view of that memory.
 class SavedWeight {
 public:
   void save(const Tensor &weight) {

@@ -41,7 +41,7 @@ struct Activations {
   }
 };
 
-// The ops as separate calls, for devices that run them eagerly.
+// Implementations by torch's ops, for eager calls.
 
 /// Returns hy, cy and the gates before their activations.
 std::tuple<Tensor, Tensor, Tensor> lstmGates(const Tensor &inputGates,

@@ -21,7 +21,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Whether the values are computed by such a kernel (torch 2.13).
+/// Whether eager computes the values with a kernel that ignores scales (torch
+/// 2.13).
 bool ignoresScales(const at::Tensor &image, c10::ArrayRef<int64_t> output) {
   constexpr int64_t kMaxSmall = 128, kMinChannels = 4;
   return output[0] + output[1] <= kMaxSmall ||
@@ -29,8 +30,9 @@ bool ignoresScales(const at::Tensor &image, c10::ArrayRef<int64_t> output) {
           image.size(1) >= kMinChannels);
 }
 
-/// upsample_nearest2d(self, output_size, scales_h, scales_w), or its gradient:
-/// (grad_output, output_size, input_size, scales_h, scales_w).
+/// Removes ignored scales from the arguments of upsample_nearest2d (self,
+/// output_size, scales_h, scales_w) or of its gradient (grad_output,
+/// output_size, input_size, scales_h, scales_w).
 template <bool isGradient>
 class NearestScales final : public c10::OperatorKernel {
 public:

@@ -15,12 +15,12 @@ using Indices = std::vector<int64_t>;
 
 namespace {
 
-/// Maximum ratio of padded rows to packed ones: products with that many more
-/// rows still take less time than a separate call for each step.
+/// Maximum ratio of padded rows to packed ones: products with that many times
+/// more rows still take less time than a separate call for each step.
 constexpr int64_t kMaxPadding = 3;
 
-/// Returns the batch sizes; empty unless they are valid for `numElements`, as
-/// torch's functions make them.
+/// Returns the batch sizes, or an empty list if they aren't valid for
+/// `numElements`.
 Indices checkedSizes(const Tensor &batchSizes, int64_t numElements) {
   if (!batchSizes.device().is_cpu() || batchSizes.dim() != 1 ||
       batchSizes.scalar_type() != at::kLong || !batchSizes.numel())

@@ -40,9 +40,9 @@ public:
 
 private:
   int64_t numSteps = 0, numSequences = 0, numElements = 0;
-  /// Indices on the data's device: by direction, the packed row of each row of
-  /// the steps, and the row of the steps of each packed row; the last row of
-  /// each sequence.
+  /// Indices on the data's device. For each direction, `elements` contains the
+  /// packed row of each row of the steps, and `rows` the row of the steps of
+  /// each packed row. `lastRows` contains the row of each sequence's last step.
   at::Tensor elements[2], rows[2], lastRows;
 };
 

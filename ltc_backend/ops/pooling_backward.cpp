@@ -25,14 +25,14 @@ namespace {
 
 using Arguments = std::vector<IValue>;
 
-/// (grad_output, self, ..., indices): the same arguments as the pooling, except
-/// for the first and last.
+/// Returns the pooling's arguments. The gradient's, (grad_output, self, ...,
+/// indices), are the same except for the first and the last.
 Arguments ofPooling(c10::ArrayRef<IValue> arguments) {
   return Arguments(arguments.begin() + 1, arguments.end() - 1);
 }
 
-/// (grad_output, self, indices): the pooling's arguments are self and the
-/// result's sizes.
+/// Returns the pooling's arguments, which are self and the result's sizes. The
+/// gradient's are (grad_output, self, indices).
 Arguments ofAdaptivePooling(c10::ArrayRef<IValue> arguments) {
   return {arguments[1], IValue(arguments[0].toTensor().sizes().slice(
                             size_t(arguments[0].toTensor().dim() - 2)))};
@@ -113,7 +113,7 @@ private:
     return result;
   }
 
-  /// [planes, elements of a plane].
+  /// Returns the number of planes and the number of elements of a plane.
   std::vector<int64_t> planes(at::IntArrayRef sizes) const {
     size_t lead = sizes.size() - row.rank;
     return {c10::multiply_integers(sizes.slice(0, lead)),

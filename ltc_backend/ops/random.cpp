@@ -46,8 +46,8 @@ at::Tensor torch_ltc::checked(const at::Tensor &value,
       isValid.dim() ? traceOp("aten::all", {isValid}) : isValid;
   bool isInteger = value.scalar_type() == at::kLong;
   // PyTorch's kernels raise the error in a second run of the program, which
-  // isn't possible once a parameter has been overwritten. So the check must
-  // precede the numbers, whose memory a result may reuse.
+  // isn't possible once a parameter has been overwritten. So the check must run
+  // before `value` is read, whose memory a result may reuse.
   at::Tensor token = isInteger
                          ? value
                          : traceOp("aten::zeros", {IValue(at::IntArrayRef()),
@@ -66,7 +66,7 @@ std::string bernoulliText(double p) {
   return text.str();
 }
 
-/// Describes a distribution with its numbers: "randint(0, 6)" for
+/// Describes a distribution with its number arguments: "randint(0, 6)" for
 /// aten::randint.low.
 std::string distributionText(const OpRecord &record, const Stack &arguments) {
   std::string name = record.name.substr(record.name.find("::") + 2);
@@ -113,7 +113,7 @@ at::Tensor withoutGaps(const at::Tensor &numbers) {
 }
 
 /// Returns the op that draws into its first tensor and whose functional form is
-/// `record`; none for constructors and `rand_like`.
+/// `record`; none for constructors and ops such as `rand_like`.
 std::optional<OperatorHandle> inPlaceOp(const OpRecord &record) {
   if (!record.hasTensorArgument ||
       record.name.find("_like") != std::string::npos)
@@ -235,8 +235,8 @@ at::Tensor isProbability(const at::Tensor &x) {
                   traceOp("aten::le.Scalar", {x, IValue(1)})});
 }
 
-/// Eager draws one uniform number for each probability, in double precision for
-/// doubles.
+/// Draws one uniform number for each probability, in double precision for
+/// doubles, as eager does.
 at::Tensor bernoulli(const at::Tensor &probabilities,
                      std::optional<at::Generator> generator) {
   at::ScalarType dtype = probabilities.scalar_type();
