@@ -94,9 +94,9 @@ OptionalTensor optional(const Tensor &tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
-/// Returns the weight as the gradient saves it. torch's steps save the weight's
-/// transpose, a view, which shows the memory that the weight had even if
-/// `weight.data` has become another tensor meanwhile.
+/// Returns the weight in the form that is saved for the gradient. torch's steps
+/// save a view (the weight's transpose), which keeps its memory even if another
+/// tensor is assigned to `weight.data` later.
 Tensor savedWeight(const Tensor &weight) {
   bool isSaved = at::GradMode::is_enabled() && weight.requires_grad();
   return isSaved ? at::alias(weight) : weight;
@@ -275,8 +275,9 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
-/// Projections for the steps after a sequence's end, in which its cell keeps
-/// its value: their sigmoids are 0 (the input gate) and 1 (the forget gate).
+/// Returns the projections for the steps after a sequence's end. In these
+/// steps, the cell keeps its value: the input gate's sigmoid is 0, the forget
+/// gate's is 1.
 Tensor fillerOfLstm(const Tensor &states) {
   constexpr double kSaturating = 1e30;
   int64_t size = states.size(-1);

@@ -15,9 +15,10 @@
 
 namespace torch_ltc {
 
-/// Operands: projections [T, B, 4H], hx and cx [B, H], weight [4H, H], all of
-/// one floating-point dtype. Results: output [T, B, H], hy and cy [B, H], the
-/// gates i, f, g, o [T, B, 4H], and the cells of all steps [T, B, H].
+/// Computes one direction of an LSTM layer. Operands: projections [T, B, 4H],
+/// hx and cx [B, H], weight [4H, H], all of one floating-point dtype. Results:
+/// output [T, B, H], hy and cy [B, H], the gates i, f, g, o [T, B, 4H], and the
+/// cells of all steps [T, B, H].
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 lstm(const at::Tensor &projections, const at::Tensor &hx, const at::Tensor &cx,
      const at::Tensor &weight, bool reverse);
@@ -31,9 +32,10 @@ lstmBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
              const at::Tensor &output, const at::Tensor &gates,
              const at::Tensor &cells, bool reverse);
 
-/// Operands: projections [T, B, 3H], hx [B, H], weight [3H, H], bias [3H], all
-/// of one floating-point dtype. Results: output [T, B, H], hy [B, H], and r, z,
-/// n and the hidden state's part of n [T, B, 4H].
+/// Computes one direction of a GRU layer. Operands: projections [T, B, 3H], hx
+/// [B, H], weight [3H, H], bias [3H], all of one floating-point dtype. Results:
+/// output [T, B, H], hy [B, H], and r, z, n and the hidden state's part of n
+/// [T, B, 4H].
 std::tuple<at::Tensor, at::Tensor, at::Tensor>
 gru(const at::Tensor &projections, const at::Tensor &hx,
     const at::Tensor &weight, const OptionalTensor &bias, bool reverse);

@@ -2,8 +2,8 @@
 //
 // Each kernel computes a direction of a layer, given the products of its inputs
 // and weights, over T steps of B rows and H states, on dense tensors without
-// autograd. With p[t] the projections of a step, h its hidden state before it,
-// and w the weight of the hidden state:
+// autograd. With p[t] the projections of a step, h the hidden state before the
+// step, and w the weight of the hidden state:
 //
 //   LSTM: i, f, g, o = sigmoid, sigmoid, tanh, sigmoid of p[t] + h @ w.T
 //         c' = f * c + i * g,  h' = o * tanh(c')
@@ -55,8 +55,8 @@ private:
   int64_t begin, stride;
 };
 
-/// A part of a tensor whose last dim consists of gates of `size` states: gate
-/// `begin`, or gates `begin` to `end`.
+/// Returns a part of `gates`, whose last dim consists of gates of `size`
+/// states: gate `begin`, or the gates from `begin` up to `end`.
 Tensor gate(const Tensor &gates, int64_t size, int64_t begin, int64_t end = 0) {
   int64_t count = end ? end - begin : 1;
   return gates.narrow(-1, begin * size, count * size);
@@ -209,7 +209,8 @@ torch_ltc::gruBackward(const OptionalTensor &gradOutput,
   Tensor n = gate(gates, size, 2), m = gate(gates, size, 3);
   Tensor before = statesBefore(hx, output, reverse);
   // The factors by which the gradient of h' is multiplied to get the gradients
-  // of the inputs of r, z and m, in which the weight is a factor, and of n.
+  // of the inputs of r and z, of m, and of the input of n. In the first three,
+  // the weight is a factor.
   Tensor grads = at::empty_like(gates, at::MemoryFormat::Contiguous);
   Tensor ofN = at::tanh_backward(1 - z, n);
   gate(grads, size, 0).copy_(at::sigmoid_backward(ofN * m, r));

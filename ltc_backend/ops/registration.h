@@ -17,7 +17,7 @@ void registerScalarKernels(torch::Library &library);
 void registerRandomKernels(torch::Library &library);
 void registerIndexingKernels(torch::Library &library);
 void registerPoolingBackward(torch::Library &library);
-/// To be called after the kernels that trace are registered; see
+/// Must be called after the kernels that trace are registered; see
 /// nearest_scales.cpp.
 void registerNearestScales();
 void registerConvolutionKernels(torch::Library &library);

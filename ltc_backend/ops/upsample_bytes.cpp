@@ -1,8 +1,8 @@
 //===- upsample_bytes.cpp - Interpolation of uint8 images -----------------===//
 //
-// torch's kernels interpolate bytes with fixed-point weights and round in
-// between (torch 2.13), so a floating-point formula is sometimes off by one.
-// Therefore the op is a host call of torch's kernels.
+// torch's kernels interpolate bytes with fixed-point weights and round
+// intermediate results (torch 2.13), so a floating-point formula is sometimes
+// off by one. Therefore the op is a host call of torch's kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -50,12 +50,12 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
 
 namespace {
 
-/// The first known line of a command's ops; "" if there is none. `locations`:
-/// those of this run, or empty.
+/// Returns the first known line of a command's ops; "" if there is none.
+/// `locations`: the lines of the nodes in this run, or empty.
 std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
                    c10::ArrayRef<LocationId> locations = {}) {
   for (size_t i = 0; i < command.num_nodes; ++i) {
-    size_t node = command.nodes[i] - 1; // they start at 1
+    size_t node = command.nodes[i] - 1; // the ids start at 1
     if (node >= graph.nodes.size())
       continue;
     if (LocationId location =

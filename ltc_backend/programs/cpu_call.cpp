@@ -16,9 +16,9 @@ bool readsMemory(const OpRecord &record) {
          record.shapeRule == ShapeRule::as_strided_scatterShape;
 }
 
-/// Returns the op that the compiler gets in place of the traced op; none if
-/// they are the same. Values of a graph never change, so a view can replace a
-/// copy.
+/// Returns the op that the compiler gets in place of the traced op; none if the
+/// traced op itself is called. Values of a graph never change, so a view can
+/// replace a copy.
 std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
   if (readsMemory(record))
     return std::nullopt;

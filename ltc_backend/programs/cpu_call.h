@@ -11,7 +11,7 @@ namespace torch_ltc {
 
 /// How PyTorch's CPU kernels compute an op, whatever its arguments are.
 struct CpuCall {
-  /// A view op if the traced op copies a view.
+  /// The op to call: a view op if the traced op copies a view.
   c10::OperatorHandle op;
   /// The same op with an argument `out` for each result, if it has a kernel.
   std::optional<c10::OperatorHandle> outOp = {};

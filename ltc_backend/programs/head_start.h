@@ -1,7 +1,7 @@
 //===- head_start.h - Ops that run before their step is traced --*- C++ -*-===//
 //
-// A step that a thread waits for runs after it has been traced, so that one
-// processor traces and then another one computes. But the trace usually repeats
+// A step that a thread waits for runs after it has been traced: first, one
+// processor traces; then, another one computes. But the trace usually repeats
 // an earlier one: while it does, the ops traced so far can run on the idle
 // worker thread. If the whole trace is as expected, the program's run continues
 // after these ops; otherwise their values are dropped. Nothing that runs early
@@ -31,7 +31,7 @@ struct HeadStart {
   /// The contents of each parameter that was read (`Buffer::contents`), 0 for
   /// the others.
   std::vector<uint64_t> contents;
-  /// Buffers of the program's results, null for those that take a parameter's
+  /// Buffers of the program's results, null for results that use a parameter's
   /// memory; and the addresses of the buffers' memory, once it is allocated.
   std::vector<BufferPtr> outputs;
   std::vector<void *> memory;

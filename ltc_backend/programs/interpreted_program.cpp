@@ -28,8 +28,8 @@ void appendResults(const IValue &value, std::vector<at::Tensor> &results) {
     results.push_back(value.isTensor() ? value.toTensor() : at::Tensor());
 }
 
-/// Whether no other tensor and no parameter or result of the program shares the
-/// memory of `value`, to which one reference exists besides the one passed.
+/// Whether `value` has only one reference besides the one passed, and shares
+/// its memory with no other tensor and no parameter or result of the program.
 bool ownsMemory(const at::Tensor &value) {
   return value.use_count() == 2 && value.is_non_overlapping_and_dense() &&
          value.storage().use_count() == 1 && value.storage().resizable();
@@ -122,7 +122,8 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   memory = std::make_unique<ResultMemory>(*graph, outputs);
   numDonated = size_t(
       std::ranges::count(outputs, OutputPlace::Donated, &OutputPlan::place));
-  // From the last node to the first one.
+  // Collects, from the last node to the first, the operands that no later node
+  // reads.
   endOfLastUsed.resize(graph->nodes.size());
   for (size_t i = graph->nodes.size(); i-- > 0;) {
     const SnapshotNode &node = graph->nodes[i];
@@ -432,7 +433,7 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
   const HeadStart::Parameter &parameter = headStart.parameters[node.parameter];
   if (!parameter.buffer)
     return false;
-  // The producer, a step of another thread, may be behind this one in the
+  // The producer, a step of another thread, may come after this step in the
   // queue.
   if (parameter.producer && !parameter.producer->hasSucceeded()) {
     headStart.hasFailed = true;

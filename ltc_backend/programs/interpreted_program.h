@@ -1,9 +1,8 @@
 //===- interpreted_program.h - A graph, op by op, on the CPU ----*- C++ -*-===//
 //
-// The tier without a compiler: each op of the graph is a call to torch's CPU
-// kernel, in trace order. Ops that copy views return views, and a value is
-// freed after its last reader has run, so that a run takes eager's time and
-// memory.
+// Runs a graph without the compiler: each op is a call to torch's CPU kernel,
+// in trace order. Ops that copy views return views, and a value is freed after
+// its last reader has run, so that a run takes eager's time and memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ struct RunValues {
   std::vector<std::vector<at::Tensor>> ofNodes;
   /// Empty unless some ops run before their turn (programs/head_start.h): for
   /// each node, whether it has run, and how often its values will still be
-  /// read. Being a result of the graph is one more read.
+  /// read. Being a result of the graph counts as one more read.
   std::vector<bool> hasRun = {};
   std::vector<uint32_t> readsToCome = {};
 };
@@ -53,8 +52,8 @@ public:
   bool mayRunInCaller() const override { return true; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
 
-  /// The values of the graph's results, by node; in `outputs` if the op's
-  /// kernel writes there.
+  /// Returns the values of the graph's results, by node. Those that already are
+  /// in their final memory refer to `outputs`.
   std::vector<std::vector<at::Tensor>>
   evaluate(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
@@ -67,8 +66,8 @@ public:
   /// whose operands have no values yet. Called on the thread that runs steps.
   void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
 
-  /// Processor time of all runs so far on their own threads, in seconds; for a
-  /// small program, estimated from some of the runs.
+  /// Processor time of all runs so far in seconds, without that of kernels'
+  /// helper threads; for a small program, estimated from some of the runs.
   double seconds() const { return secondsRun.load(); }
 
 protected:
@@ -84,9 +83,9 @@ private:
   bool call(size_t position, const PreparedCall *prepared, RunValues &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
-  /// Writes the new part into the op's first operand itself, if no later op
-  /// reads the operand and nothing else shares its memory. Returns whether it
-  /// did.
+  /// Writes the new part into the op's first operand itself if no later op
+  /// reads the operand and nothing else shares its memory. Returns whether the
+  /// part was written.
   bool writeInPlace(size_t position, const c10::OperatorHandle &view,
                     const torch::jit::Stack &stack,
                     const RunValues &values) const;
@@ -114,8 +113,9 @@ private:
   }
 
   std::unique_ptr<ResultMemory> memory;
-  /// Nodes whose values aren't read after a node, from the last node to the
-  /// first, and for each node the end of its part of that list.
+  /// The nodes whose values a node is the last to read, concatenated from the
+  /// last node to the first; and for each node, the end of its part of that
+  /// list.
   std::vector<uint32_t> lastUsed, endOfLastUsed;
   /// Created for the second run: most programs of a loop with changing sizes
   /// run only once, but stay in memory.

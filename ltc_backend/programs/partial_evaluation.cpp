@@ -26,7 +26,7 @@ public:
       else if (!(causes[i] = causeOfOperands(node)))
         compute(i);
     }
-    // The program's own error says more: the command and its line.
+    // Prefer the program's own error, which names the command and its line.
     if (run.error && failedOps.size() == 1)
       errors[failedOps.front()] = run.error;
   }

@@ -36,8 +36,9 @@ struct FailedRun {
   std::function<StepErrorPtr(ErrorKind, const std::string &)> makeError;
 };
 
-/// Returns one result for each output. Returns none if no op fails in the
-/// evaluation, or if the program can't be evaluated again (collectives).
+/// Returns one result for each output. Returns an empty vector if no op fails
+/// in the evaluation, or if the program can't be evaluated again (for example,
+/// because it has collectives).
 std::vector<PartialResult> evaluateAround(const Program &program,
                                           const FailedRun &run);
 

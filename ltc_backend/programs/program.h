@@ -58,9 +58,9 @@ struct RunConditions {
   int threads = 1;
   /// CPU-time clock of the thread that continues while the program runs.
   std::optional<clockid_t> caller;
-  /// Contents of each parameter (Buffer::contents), or empty.
+  /// Identifiers of the parameters' contents (Buffer::contents), or empty.
   c10::ArrayRef<uint64_t> parameterContents = {};
-  /// Lines of the graph's nodes, as traced for this run; empty: unknown.
+  /// Lines of the graph's nodes, as traced for this run; empty if unknown.
   c10::ArrayRef<LocationId> locations = {};
   /// The ops of an interpreted program that have already run
   /// (programs/head_start.h); null if none have.
@@ -86,7 +86,7 @@ public:
   /// The graph that computes what the program does, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
 
-  std::string name; // hash, hexadecimal
+  std::string name; // the hash in hexadecimal
   std::vector<OutputPlan> outputs;
   size_t numOps = 0;
   size_t numDonated = 0;
@@ -118,7 +118,7 @@ using ProgramPtr = std::shared_ptr<Program>;
 /// Prefix of the names of ops that wait for other processes.
 inline constexpr std::string_view kCollective = "torch_ltc::collective";
 
-/// Sets the members about collectives.
+/// Sets the members of `program` that describe the collectives of `graph`.
 void noteCollectives(const GraphSnapshot &graph, Program &program);
 
 /// A compiled program in the runtime.
@@ -134,7 +134,7 @@ public:
            const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
-  /// Ctrl-C would have to wait for other ranks.
+  /// False if a run may wait for other ranks: Ctrl-C would have to wait, too.
   bool mayRunInCaller() const override { return !waitsForRanks; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
   size_t numKernels() const;
@@ -152,12 +152,13 @@ private:
   std::vector<int64_t> nanoseconds;
 };
 
-/// Called with the results of one node; false ends the evaluation.
+/// Called with the results of each node in turn; returns false to end the
+/// evaluation.
 using NodeVisitor = std::function<bool(size_t position,
                                        const std::vector<at::Tensor> &results)>;
 
 /// Evaluates the graph op by op with torch's CPU kernels. Returns the values by
-/// node and result; those of nodes after the end are missing.
+/// node and result; nodes at which the evaluation doesn't arrive have none.
 std::vector<std::vector<at::Tensor>>
 interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,

@@ -28,14 +28,14 @@ void replacePlaceholder(const Hash128 &hash, const std::string &name,
 std::vector<ProgramPtr> loadedPrograms();
 void clearPrograms();
 
-/// The most recently created programs with their graphs, for the debug
+/// One of the most recently created programs with its graph, for the debug
 /// interface (option keep_programs).
 struct KeptProgram {
   GraphSnapshotPtr graph;
   ProgramPtr program;
 };
 void keepProgram(KeptProgram program);
-/// Throws with a one-sentence message if the program isn't stored.
+/// Throws c10::Error if the program isn't kept.
 KeptProgram keptProgram(const std::string &name);
 /// The graphs of the kept programs, oldest first.
 std::vector<GraphSnapshotPtr> keptGraphs();

@@ -143,8 +143,8 @@ void ResultMemory::store(size_t position, Values &values,
     if (output == none || plans[output].place == OutputPlace::Donated)
       continue;
     at::Tensor &value = values[position][i];
-    // A value with other strides isn't moved: they may be faster for its
-    // readers.
+    // A value that isn't contiguous isn't moved: its strides may be faster for
+    // its readers.
     if (value.numel() == 0 || !value.is_contiguous() ||
         value.const_data_ptr() == outputs[output])
       continue;
@@ -169,9 +169,10 @@ void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
     if (value.numel() == 0)
       output.zero_();
     else if (plans[i].place != OutputPlace::Donated)
-      // A kernel may have stored the elements there in a different order.
+      // A kernel may have stored the elements in the output in a different
+      // order.
       output.copy_(isInPlace ? value.clone() : value);
-    else // it may lie in the memory of another parameter that is overwritten
+    else // the value may be in the memory of another overwritten parameter
       updates.emplace_back(output,
                            value.storage().resizable() ? value : value.clone());
   }

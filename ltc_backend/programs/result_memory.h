@@ -1,10 +1,10 @@
 //===- result_memory.h - Memory of interpreted results ----------*- C++ -*-===//
 //
 // A result that updates a donatable parameter takes that parameter's memory.
-// Its op writes directly to it if nothing reads the old value afterwards and no
-// later op can fail, as in an optimizer; otherwise the value is copied at the
-// end. All other results are copied to their memory as soon as they exist, so
-// that no value is held twice.
+// Its op writes directly to this memory if nothing reads the old value
+// afterwards and no later op can fail, as in an optimizer; otherwise the value
+// is copied at the end. All other results are copied to their memory as soon as
+// they exist, so that no value is held twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,17 +29,18 @@ public:
   /// empty if there is none. Called before the node's operands are released.
   std::vector<at::Tensor> ofNode(size_t position, const Values &values,
                                  c10::ArrayRef<void *> outputs) const;
-  /// The graph's results that are results of the node.
+  /// The indices of the graph's results that the node computes.
   std::vector<size_t> resultsOf(size_t position) const;
   /// Whether a result of the node takes the memory of a parameter, which an
   /// `out` kernel overwrites.
   bool overwrites(size_t position) const;
 
   /// Moves the node's results to their memory, except those that take a
-  /// parameter's. To be called when the node has run.
+  /// parameter's. Must be called after the node has run.
   void store(size_t position, Values &values,
              c10::ArrayRef<void *> outputs) const;
-  /// Fills the memory of all other results. To be called after the last node.
+  /// Fills the memory of all other results. Must be called after the last node
+  /// has run.
   void fill(Values &values, c10::ArrayRef<void *> outputs) const;
 
 private:

@@ -42,7 +42,8 @@ LTC_FORWARD(LtcStatus, ltcStatusCreate, (const char *message), (message))
 LTC_FORWARD(LtcBytes, ltcBytesCreate, (const char *data, size_t size),
             (data, size))
 
-// Destructors also call release functions with nothing to release.
+// Destructors also call the release functions if there is nothing to release;
+// that doesn't load the runtime.
 void ltcStatusDestroy(LtcStatus status) {
   if (!status)
     return;
@@ -57,7 +58,8 @@ void ltcBytesDestroy(LtcBytes bytes) {
   real(bytes);
 }
 
-// Called before each step; some steps don't need the runtime.
+// Doesn't load the runtime: it is called before each step, and some steps don't
+// need the runtime.
 void ltcPrepareThreads(int threads) {
   if (!isLoaded.load(std::memory_order_relaxed))
     return;
@@ -65,7 +67,8 @@ void ltcPrepareThreads(int threads) {
   real(threads);
 }
 
-// Users may call these functions before anything has run.
+// These functions don't load the runtime: users may call them before anything
+// has run.
 #define LTC_FORWARD_BYTES(Name)                                                \
   size_t Name(void) {                                                          \
     if (!isLoaded.load(std::memory_order_relaxed))                             \

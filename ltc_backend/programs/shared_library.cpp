@@ -29,7 +29,7 @@ std::mutex openMutex;
 /// Protects the sets.
 std::mutex mutex;
 std::set<uintptr_t> brought;
-/// While `openLibrary` runs: what was loaded before.
+/// While `openLibrary` runs, the libraries that were loaded before.
 std::optional<std::set<uintptr_t>> before;
 
 } // namespace

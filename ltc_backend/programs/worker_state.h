@@ -11,20 +11,21 @@
 
 namespace torch_ltc {
 
-/// To be called by the worker thread at its start, when torch's settings are
+/// Must be called by the worker thread at its start, when torch's settings are
 /// those of a new thread.
 void noteWorkerState();
 
-/// While an object exists, the current thread has those settings. A thread that
-/// runs a step itself may be in a dispatch mode, autocast, or inference mode.
+/// While such an object exists, the current thread has the settings that
+/// `noteWorkerState` noted. A thread that runs a step itself may be in a
+/// dispatch mode, autocast, or inference mode.
 class WorkerStateGuard {
 public:
   WorkerStateGuard();
   ~WorkerStateGuard();
 
 private:
-  /// Replacing all settings takes as long as a small op; usually these two
-  /// suffice.
+  /// Replacing all settings takes as long as a small op; usually `keys` and
+  /// `ownGradients` suffice.
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
   std::optional<c10::AutogradState> ownGradients;
   std::optional<at::ThreadLocalStateGuard> all;

@@ -1,8 +1,8 @@
 //===- source_location.h - The user's Python line ---------------*- C++ -*-===//
 //
 // The library doesn't link Python: the bindings install a function that finds
-// the innermost frame of the user's code. A location is a small number; its
-// text is looked up on demand.
+// the innermost frame of the user's code. A location is represented by an id;
+// its text is looked up on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace torch_ltc {
 
-/// 0: unknown.
+/// The id of a location; 0 if it is unknown.
 using LocationId = uint32_t;
 
 struct Location {
@@ -22,11 +22,11 @@ struct Location {
   int line = 0;
 };
 
-/// Returns the number of the calling thread's innermost user frame.
+/// Returns the location of the calling thread's innermost user frame.
 using FrameCapture = LocationId (*)();
 void setFrameCapture(FrameCapture capture);
 
-/// Returns the number of a file and line; equal ones get the same number.
+/// Returns the id of a file and line; equal ones get the same id.
 LocationId internLocation(const std::string &file, int line);
 Location locationOf(LocationId id);
 
@@ -40,7 +40,7 @@ std::string shortText(LocationId id);
 /// " (at /home/me/train.py:31)" or "", to be appended to messages.
 std::string messageSuffix(LocationId id);
 
-/// Module paths ("encoder.layer.0"), interned; 0: none.
+/// The id of an interned module path ("encoder.layer.0"); 0 for none.
 using ModulePathId = uint32_t;
 void pushModulePath(const std::string &path);
 void popModulePath();

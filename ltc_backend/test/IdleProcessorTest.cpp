@@ -15,7 +15,7 @@ using namespace torch_ltc;
 namespace {
 
 /// Whether a processor was idle in half a second in which processes used `all`
-/// seconds of two processors.
+/// seconds of two processors' time.
 bool isIdleAfter(double all) {
   LtcProcessorTimes before{10, 40, 3, 2}, after{10.5, 40 + all, 3.4, 2};
   return leftProcessorIdle(before, after);

@@ -102,7 +102,8 @@ TEST_F(TraceCacheTest, ComparesOperandsShapesAndWords) {
   Value c = data(), d = data();
   Value again = product(c, d);
   EXPECT_TRUE(wasReused);
-  // The second op read the first result and data, not the first result twice.
+  // In the first trace, the second op read the first result and data, not the
+  // first result twice.
   Value square = product(again, again);
   EXPECT_FALSE(wasReused);
 }
