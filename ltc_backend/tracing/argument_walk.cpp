@@ -56,7 +56,8 @@ ArgumentWalk::ArgumentWalk(const OpRecord &record,
 void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   if (value.isDevice())
     checkLazyDevice(value.toDevice());
-  // The eager op raises its own error.
+  // A request for pinned memory runs eagerly, because the eager op raises its
+  // own error.
   if (value.isBool() && value.toBool() && spec.name == "pin_memory")
     return giveUp("pinned memory");
   if (value.isNone() || spec.kind == ArgumentKind::Ignored)
@@ -102,7 +103,7 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
   bool isLazy = tensor.device().is_lazy();
   if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
     refuseCpuTensor(spec, tensor);
-  if (!isSupportedDType(tensor.scalar_type())) // some don't promote
+  if (!isSupportedDType(tensor.scalar_type())) // some dtypes don't promote
     return giveUp(dtypeObstacle(tensor.scalar_type()));
   typeState = at::native::update_result_type_state(tensor, typeState);
   if (!isLazy)
@@ -132,8 +133,8 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
                     uint8_t(own));
 }
 
-/// Gives numbers the type in which the op computes; ops without type promotion
-/// convert them to their own type.
+/// Gives number tensors the dtype in which the op computes; ops without type
+/// promotion convert them to the dtype of their first operand.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
   switch (record.dtypeRule) {
@@ -151,7 +152,7 @@ void ArgumentWalk::setNumberTensorTypes() {
   case DTypeRule::div_modeDType:
     break;
   default:
-    return; // keeps its own type
+    return; // the numbers keep their own types
   }
   for (size_t position : numberTensorWords) {
     uint64_t header = uint64_t(attributes.words[position]);

@@ -23,7 +23,8 @@ public:
   /// Throws c10::Error for CPU tensors, except arguments of rank 0 and indices.
   ArgumentWalk(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
 
-  /// Why the call can't be traced ("dtype complex64", ...), "" if it can.
+  /// Why the call can't be traced (for example, "complex numbers"); "" if it
+  /// can.
   const std::string &obstacle() const { return obstacleText; }
 
   AttributeWriter attributes;
@@ -56,13 +57,14 @@ private:
   const OpRecord &record;
   c10::ArrayRef<c10::IValue> arguments;
   at::native::ResultTypeState typeState;
-  c10::SmallVector<size_t, 2> numberTensorWords; // positions of their headers
+  c10::SmallVector<size_t, 2> numberTensorWords; // positions of headers
   std::string obstacleText;
 };
 
 /// Whether programs support tensors of this type.
 bool isSupportedDType(c10::ScalarType type);
-/// Why an op of that type runs eagerly, "" if programs support it.
+/// Why an op on tensors of that type runs eagerly; "" if programs support the
+/// type.
 std::string dtypeObstacle(c10::ScalarType type);
 /// Throws a one-sentence error for a lazy device that doesn't exist.
 void checkLazyDevice(c10::Device device);

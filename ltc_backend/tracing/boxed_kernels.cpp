@@ -32,7 +32,7 @@ private:
 std::vector<c10::OperatorHandle>
 torch_ltc::opsOf(std::initializer_list<std::string_view> namespaces) {
   std::vector<c10::OperatorHandle> ops;
-  // Removed again at the end of the function.
+  // The listener is removed at the end of the function.
   const c10::RegistrationHandleRAII listening =
       c10::Dispatcher::singleton().addRegistrationListener(
           std::make_unique<Collector>(namespaces, ops));

@@ -33,7 +33,7 @@ std::string textOf(const c10::OperatorName &name);
 void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
                          c10::KernelFunction kernel);
 
-/// The op of that name. Throws if there is none.
+/// The op of that name. Throws c10::Error if there is none.
 c10::OperatorHandle findOp(const c10::OperatorName &name);
 
 /// Registers a `Kernel` that wraps the current kernel of op and key, which is
@@ -48,10 +48,10 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                                    op.getComputedKernelForDispatchKey(key))));
 }
 
-/// Registers `function` for a composite op: above autograd and, because those
-/// keys are off in inference mode, at Functionalize. There `function` also gets
-/// tensors of other devices, for which it must do what torch's composite kernel
-/// does.
+/// Registers `function` for a composite op: above autograd and, because
+/// autograd's keys are off in inference mode, at Functionalize. There,
+/// `function` also gets tensors of other devices, for which it must do what
+/// torch's composite kernel does.
 template <auto &function> void registerComposite(const char *name) {
   for (c10::DispatchKey key :
        {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
@@ -60,7 +60,7 @@ template <auto &function> void registerComposite(const char *name) {
         c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(function)));
 }
 
-/// While an object exists, torch doesn't warn about replaced kernels (2.13
+/// While such an object exists, torch doesn't warn about replaced kernels (2.13
 /// warns about each).
 class SilentRegistration {
   struct Silence final : c10::WarningHandler {

@@ -7,7 +7,7 @@
 // only for the CPU runs on copies, which become the new values.
 //
 // torch.compile checks whether an op has a kernel at Functionalize, and must
-// not see these kernels, which do nothing for other devices
+// not see this file's kernels, which do nothing for other devices
 // (_torch_patches/custom_ops.py).
 //
 //===----------------------------------------------------------------------===//
@@ -148,7 +148,8 @@ bool isOfTorch(const std::string &name) {
   return false;
 }
 
-/// torch calls the listener under a lock that registration also needs.
+/// Collects new ops. torch calls the listener under a lock that registration
+/// also needs, so the ops' kernels are registered later.
 struct Listener final : c10::OpRegistrationListener {
   void onOperatorRegistered(const OperatorHandle &op) override {
     const std::string &name = op.operator_name().name;

@@ -25,7 +25,7 @@ inline void noteNewCustomOps() {
     registerNewCustomOps();
 }
 
-/// Whether the op's kernel at Functionalize was registered here.
+/// Whether this library registered the op's kernel at Functionalize.
 bool isOurKernelAtFunctionalize(const c10::OperatorName &name);
 
 } // namespace torch_ltc

@@ -93,9 +93,9 @@ struct Formula {
   std::vector<RecordedCall> calls;
   /// Tensors that the formula creates on the CPU, from sizes and numbers only.
   std::vector<at::Tensor> constants;
-  std::vector<Source> results; // of tensors
+  std::vector<Source> results; // all of which are tensors
 };
-/// Null for a kind that isn't remembered.
+/// Null for a kind of call that isn't remembered.
 using FormulaPtr = std::shared_ptr<const Formula>;
 
 /// Hashes what a formula sees of its arguments. `addAll` returns false if the
@@ -221,7 +221,8 @@ public:
     forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
       add(tensor, {kOperand, numOperands++});
     });
-    // A value that the formula copies could belong to either operand.
+    // If two operands have the same value, a copy of it could come from either
+    // one.
     for (const Known &a : tensors)
       for (const Known &b : tensors)
         if (a.data != b.data && hasSameValue(a, b))
@@ -336,7 +337,8 @@ private:
     return a.host ? b.host && a.host->buffer() == b.host->buffer()
                   : isSame(a.value, b.value);
   }
-  /// Each tensor has its own node for the same memory.
+  /// Compares computed values by their buffers, because tensors that share
+  /// memory have different nodes.
   static bool hasSameValue(TensorData &data, const Known &known) {
     if (HostDataPtr host = data.data())
       return known.host && known.host->buffer() == host->buffer();

@@ -2,9 +2,10 @@
 //
 // Some ops are rewritten into traced ops by formulas in Python. A formula takes
 // 30 to 800 us for each call, far longer than eager's whole op. A formula sees
-// sizes, dtypes and numbers, but no values, so arguments that are equal in
-// these lead to the same calls. The first call of a kind runs the formula and
-// records the calls that it traces; later calls repeat these without Python.
+// sizes, dtypes and numbers, but no values, so calls whose arguments are equal
+// in these (calls of one kind) trace the same ops. The first call of a kind
+// runs the formula and records the calls that it traces; later calls repeat
+// these without Python.
 //
 // If the formula does something that a recording doesn't describe (it draws,
 // reads values, uses other tensors, writes in place or falls back to eager),
@@ -33,7 +34,7 @@ extern thread_local FormulaRecording *openRecording;
 void recordCall(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments,
                 const std::vector<at::Tensor> &results);
 
-/// To be called by `traceOp` after each call.
+/// Must be called by `traceOp` after each call.
 inline void noteTracedCall(const OpRecord &record,
                            c10::ArrayRef<c10::IValue> arguments,
                            const std::vector<at::Tensor> &results) {

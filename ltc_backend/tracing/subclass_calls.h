@@ -7,10 +7,10 @@
 
 namespace torch_ltc {
 
-/// Calls `op` through functionalization if an argument is a tensor as users
-/// hold it; returns whether it did. The `__torch_dispatch__` of a tensor
-/// subclass (DTensor) calls ops on such tensors, bypassing functionalization
-/// (torch 2.13).
+/// If an argument is a functional wrapper, calls `op` through functionalization
+/// and returns true; otherwise only returns false. The `__torch_dispatch__` of
+/// a tensor subclass (for example, of DTensor) calls ops on wrappers, but
+/// bypasses functionalization (torch 2.13).
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 

@@ -190,7 +190,7 @@ Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
   return found;
 }
 
-/// Runs a call eagerly whose arguments can't be traced.
+/// Eagerly runs a call whose arguments can't be traced.
 std::vector<at::Tensor> runUntraceable(const OpRecord &record,
                                        c10::ArrayRef<IValue> arguments,
                                        const std::string &obstacle,

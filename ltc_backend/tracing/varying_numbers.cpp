@@ -72,7 +72,7 @@ public:
 
 private:
   ArgumentWalk &walk;
-  size_t next = 0; // of the walk's scalars
+  size_t next = 0; // the index of the walk's next scalar
   c10::SmallVector<Word, 32> words;
   c10::SmallVector<DynamicScalar, 2> scalars;
 };
@@ -300,7 +300,8 @@ bool VaryingNumbers::parametrize(const OpRecord &record, ArgumentWalk &walk,
   auto *unsized = findUnsized(record, walk);
   const bool isPart = isMovingPart(record, walk, numbers);
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
-  // A recorded call is replayed with its original numbers.
+  // Keeps the numbers while a capture records, because a recorded call is
+  // replayed with its original numbers.
   if (numbers.empty() || Recording::current())
     return false;
 

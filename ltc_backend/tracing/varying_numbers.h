@@ -1,9 +1,10 @@
 //===- varying_numbers.h - Numbers that differ between traces ---*- C++ -*-===//
 //
-// A slice's start, an index, a shift: numbers of calls that determine neither
-// structure nor sizes (column `varies` of the op table). They are constants of
-// programs until one differs from its value in an earlier trace; from then on
-// it is a dynamic scalar at this place of the trace, like a learning rate:
+// Some numbers of calls, such as a slice's start, an index or a shift,
+// determine neither structure nor sizes (column `varies` of the op table). Such
+// a number is a constant of the program until it differs from its value in an
+// earlier trace; from then on, it is a dynamic scalar at this place of the
+// trace, like a learning rate:
 //
 //   batch = corpus[i : i + 20]     step 1: slice_copy(start=0, end=20)
 //                                  step 2: slice_copy(start=scalar, end=scalar)
@@ -47,9 +48,9 @@ public:
   static VaryingNumbers &ofThisThread();
 
   /// Turns the numbers that have differed at this place before into dynamic
-  /// scalars, and returns whether there are any. To be called for each call
-  /// before it is traced. If a number has ever changed here, sets `shapes` to
-  /// the results' shapes, with `infer`, which may throw.
+  /// scalars, and returns whether there are any. Must be called for each call
+  /// before it is traced. If a number has ever changed at this place, sets
+  /// `shapes` to the results' shapes, with `infer`, which may throw.
   bool parametrize(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 

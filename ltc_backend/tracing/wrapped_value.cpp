@@ -36,8 +36,9 @@ static at::Tensor inferenceValue(const at::Tensor &value) {
 }
 
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
-  // A view is an inference tensor if its base's value is one. The new value of
-  // an inference tensor isn't one if it was computed from normal tensors.
+  // The new value of an inference tensor must be an inference tensor as well,
+  // because a view is one if its base's value is one. A value that was computed
+  // from normal tensors isn't.
   bool isOtherKind = tensor.is_inference() && !value.is_inference();
   functionalization::replace_(tensor,
                               isOtherKind ? inferenceValue(value) : value);

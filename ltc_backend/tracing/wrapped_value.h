@@ -37,7 +37,7 @@ inline bool hasSymbolicSizes(const at::Tensor &tensor) {
 /// torch's own implementation of the op.
 bool isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype);
 
-/// While an object exists, ops call the kernels of the device's own key.
+/// While such an object exists, ops call the kernels of the device's own key.
 /// Tracing calls no kernels, but reading a value may.
 class BelowFunctionalization {
   c10::impl::ExcludeDispatchKeyGuard guard{
@@ -53,8 +53,8 @@ at::Tensor valueOf(const at::Tensor &tensor);
 /// generated kernel of an in-place op does after the op (torch 2.13).
 void setValue(const at::Tensor &tensor, const at::Tensor &value);
 
-/// Does the same for callers above autograd: also increments the tensor's
-/// version.
+/// Sets the value as `setValue` does, for callers above autograd: also
+/// increments the tensor's version.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 
 /// The sequence of views through which a wrapper sees its memory.
@@ -62,12 +62,12 @@ using ViewRecords =
     std::vector<std::shared_ptr<at::functionalization::ViewMeta>>;
 
 /// Makes a wrapper see its memory through other views; returns the previous
-/// ones.
+/// views.
 ViewRecords replaceViewRecords(const at::Tensor &tensor, ViewRecords records);
 
-/// To be called before a tensor is resized beyond its memory: gives it new
-/// memory if only a Python storage object shares the current one, because torch
-/// treats that object as a view (torch 2.13).
+/// Gives the tensor new memory if only a Python storage object shares the
+/// current memory, because torch (2.13) treats that object as a view. Must be
+/// called before a tensor is resized beyond its memory.
 void leavePythonStorage(const at::Tensor &tensor);
 
 /// A wrapper that shares the memory of `view` and sees all of it.

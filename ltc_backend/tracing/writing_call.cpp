@@ -55,10 +55,11 @@ public:
                 [this](const OperatorHandle &, Stack &) { runOnCpu(); });
     for (const Memory &memory : memories)
       if (memory.value.sizes() == memory.whole.sizes())
-        writeResult(memory.whole, memory.value); // which keeps its strides
+        writeResult(memory.whole, memory.value); // keeps the whole's strides
       else
         setValue(memory.whole, memory.value);
-    // A tensor that is resized must not share its memory.
+    // Releases the memories, because a tensor that is resized must not share
+    // its memory.
     memories.clear();
     for (const Place &place : places)
       finish(place);
@@ -70,7 +71,7 @@ private:
   struct Memory {
     explicit Memory(const Tensor &wrapper)
         : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
-          // Another tensor may contain the same value.
+          // A copy, because another tensor may contain the same value.
           value(traceOp("aten::clone", {valueOf(whole)})) {}
 
     Tensor whole;

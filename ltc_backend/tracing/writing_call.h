@@ -11,7 +11,7 @@
 
 namespace torch_ltc {
 
-/// `value` with each of its tensors replaced.
+/// Returns `value` with each of its tensors replaced by `function(tensor)`.
 template <typename Function>
 c10::IValue mapTensors(const c10::IValue &value, Function function) {
   if (value.isTensor())
@@ -49,10 +49,10 @@ bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
 /// tensor with which torch.compile traces.
 bool isLazyWrapper(const at::Tensor &tensor);
 
-/// Runs the op's CPU kernel on copies of its arguments, which have the user's
-/// strides and share memory as the user's do, and writes the new values into
-/// the arguments. Replaces the arguments in `stack`, tensors as the user holds
-/// them, by the results.
+/// Runs the op's CPU kernel on copies of its arguments, which have the
+/// arguments' strides and share memory as the arguments do, and writes the new
+/// values into the arguments. Replaces the arguments in `stack`, tensors as the
+/// user holds them, by the results.
 void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);
 
