@@ -16,7 +16,7 @@ public:
 
   GraphSnapshot run() {
     IgnoredUserModes ignored;
-    // Set the sizes of parameters first: their expressions contain only
+    // Sets the sizes of parameters first: their expressions contain only
     // symbols, whereas those of ops' numbers may also contain sizes of
     // parameters.
     for (const NumberSlot &slot : slots)

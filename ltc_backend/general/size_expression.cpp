@@ -32,9 +32,9 @@ std::optional<Column> multiply(const Column &a, const Column &b) {
   return result;
 }
 
-/// Returns a constant factor and divisor such that each number is its value
-/// times the factor, divided by the divisor; none if there are no such
-/// constants.
+/// Returns a constant factor and divisor such that each number equals the
+/// corresponding value times the factor, divided by the divisor; none if there
+/// are no such constants.
 std::optional<std::pair<int64_t, int64_t>> ratio(const Column &numbers,
                                                  const Column &values) {
   if (values[0] == 0 || numbers[0] == 0)

@@ -119,8 +119,8 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
   if (entry.predicted.empty())
     return nullptr;
   std::vector<TraceNumbers> all = entry.predicted;
-  // Limits the traced ones: of too many traces, `generalize` drops the first,
-  // which are the predicted ones.
+  // Limits the number of real traces: if there are too many traces,
+  // `generalize` drops the first, which are the predicted ones.
   const size_t numTraces =
       std::min(entry.traces.size(), GeneralGraph::kMaxTraces - all.size());
   all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),

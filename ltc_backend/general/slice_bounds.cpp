@@ -119,8 +119,8 @@ private:
         base.parameters[base.nodes[slot.node].parameter].marks, slot.place);
   }
 
-  /// Returns the parameter's size from which the size of `ref` comes, or none
-  /// if that is unknown or the size varies.
+  /// Returns the parameter's size from which dimension `dim` of `ref` gets its
+  /// size, or none if the size varies or comes from no parameter.
   std::optional<uint32_t> parameterSizeOf(ResultRef ref, uint32_t dim) const {
     for (;;) {
       const SnapshotNode &node = base.nodes[ref.position];

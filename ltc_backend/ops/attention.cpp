@@ -383,8 +383,8 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                   isCausal, factorOf(scale, query)})[0];
 }
 
-/// Whether nothing besides autograd and functionalization (for example, no
-/// mode) needs to see the ops into which torch decomposes the call.
+/// Whether no mode, tensor subclass or forward-mode gradient needs the ops into
+/// which torch decomposes the call.
 bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
              const OptionalTensor &mask) {
   for (const Tensor &tensor : {query, key, value})

@@ -90,7 +90,7 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
 }
 
 /// Whether a layer is traced as one op. It is traced as torch's own ops if the
-/// user has forced a fallback of any op, or if the external backend wants the
+/// user has forced a fallback for some op, or if the external backend wants the
 /// layer decomposed.
 bool isOneOp() {
   return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");

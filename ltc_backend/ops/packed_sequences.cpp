@@ -15,8 +15,8 @@ using Indices = std::vector<int64_t>;
 
 namespace {
 
-/// Maximum ratio of padded rows to packed ones: products with that many times
-/// more rows still take less time than a separate call for each step.
+/// Maximum ratio of padded rows to packed ones: products with this many times
+/// the rows still take less time than a separate call for each step.
 constexpr int64_t kMaxPadding = 3;
 
 /// Returns the batch sizes, or an empty list if they aren't valid for

@@ -209,8 +209,8 @@ torch_ltc::gruBackward(const OptionalTensor &gradOutput,
   Tensor n = gate(gates, size, 2), m = gate(gates, size, 3);
   Tensor before = statesBefore(hx, output, reverse);
   // The factors by which the gradient of h' is multiplied to get the gradients
-  // of the inputs of r and z, of m, and of the input of n. In the first three,
-  // the weight is a factor.
+  // of the inputs of r and z, of m, and of the input of n. The first three are
+  // multiplied by the weight below.
   Tensor grads = at::empty_like(gates, at::MemoryFormat::Contiguous);
   Tensor ofN = at::tanh_backward(1 - z, n);
   gate(grads, size, 0).copy_(at::sigmoid_backward(ofN * m, r));

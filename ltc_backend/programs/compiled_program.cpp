@@ -55,7 +55,7 @@ namespace {
 std::string lineOf(const LtcCommandInfo &command, const GraphSnapshot &graph,
                    c10::ArrayRef<LocationId> locations = {}) {
   for (size_t i = 0; i < command.num_nodes; ++i) {
-    size_t node = command.nodes[i] - 1; // the ids start at 1
+    size_t node = command.nodes[i] - 1; // node ids start at 1
     if (node >= graph.nodes.size())
       continue;
     if (LocationId location =

@@ -26,7 +26,7 @@ public:
       else if (!(causes[i] = causeOfOperands(node)))
         compute(i);
     }
-    // Prefer the program's own error, which names the command and its line.
+    // Prefers the program's own error, which names the command and its line.
     if (run.error && failedOps.size() == 1)
       errors[failedOps.front()] = run.error;
   }

@@ -158,7 +158,7 @@ using NodeVisitor = std::function<bool(size_t position,
                                        const std::vector<at::Tensor> &results)>;
 
 /// Evaluates the graph op by op with torch's CPU kernels. Returns the values by
-/// node and result; nodes at which the evaluation doesn't arrive have none.
+/// node and result; nodes that the evaluation doesn't reach have none.
 std::vector<std::vector<at::Tensor>>
 interpretGraph(const GraphSnapshot &graph, c10::ArrayRef<void *> parameters,
                c10::ArrayRef<DynamicScalar> scalars,

@@ -55,7 +55,7 @@ public:
                 [this](const OperatorHandle &, Stack &) { runOnCpu(); });
     for (const Memory &memory : memories)
       if (memory.value.sizes() == memory.whole.sizes())
-        writeResult(memory.whole, memory.value); // keeps the whole's strides
+        writeResult(memory.whole, memory.value); // keeps the tensor's strides
       else
         setValue(memory.whole, memory.value);
     // Releases the memories, because a tensor that is resized must not share
