@@ -114,6 +114,8 @@ if trainer.is_world_process_zero():
     losses = [row["loss"] for row in trainer.state.log_history if "loss" in row]
     device = next(trainer.model.parameters()).device.type
     open(sys.argv[1], "w").write(json.dumps([device, arguments.world_size, losses]))
+# Otherwise a thread of Gloo may abort the process when Python ends (torch 2.13).
+torch.distributed.destroy_process_group()
 """
 
 

@@ -1,5 +1,4 @@
-"""Backend "eager-interpreter": runs the torch stage op by op with eager PyTorch. It is
-slow, but short."""
+"""Backend "eager-interpreter": runs the torch stage op by op with eager PyTorch (slow)."""
 
 import re
 import struct

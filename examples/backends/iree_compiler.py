@@ -22,8 +22,7 @@ def compiler(input_type):
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
                 # Merges buffers of temporaries: a dispatch has at most 32 buffers.
                 "--iree-stream-resource-alias-mutable-bindings",
-                # Without this option, IREE 3.13 computes
-                # `matmul(linalg.fill, w) + b` incorrectly on AVX-512.
+                # IREE 3.13 otherwise miscomputes matmul(linalg.fill, w) + b on AVX-512.
                 "--iree-opt-generalize-matmul",
             ],
         )
