@@ -36,7 +36,9 @@ class Run:
         random.seed(0)
         self.device = device
         self.model = nn.Sequential(
-            nn.Linear(4, 8, bias=False),  # before batch norm, a bias's gradient is noise
+            nn.Linear(
+                4, 8, bias=False
+            ),  # before batch norm, a bias's gradient is noise
             nn.BatchNorm1d(8, momentum=0.2),
             nn.LeakyReLU(0.1),
             nn.Dropout(0.25),

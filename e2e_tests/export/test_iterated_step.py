@@ -36,7 +36,9 @@ class Training:
     def __init__(self, device: str, optimizer: str, dropout: float = 0.3) -> None:
         torch.manual_seed(0)
         self.model = nn.Sequential(
-            nn.Linear(5, 8, bias=False),  # before batch norm, a bias's gradient is noise
+            nn.Linear(
+                5, 8, bias=False
+            ),  # before batch norm, a bias's gradient is noise
             nn.BatchNorm1d(8),
             nn.Tanh(),
             nn.Dropout(dropout),

@@ -49,8 +49,9 @@ std::vector<std::string> libraryFolders() {
 bool isLibraryFile(const std::string &file) {
   if (file.empty())
     return true;
-  // Python's own modules, and code that torch.fx generates. Other names in angle
-  // brackets are a user's code: a cell of a notebook, a line of a shell, a doctest.
+  // Python's own modules, and code that torch.fx generates. Other names in
+  // angle brackets are a user's code: a cell of a notebook, a line of a shell,
+  // a doctest.
   for (const char *prefix : {"<frozen ", "<eval_with_key>"})
     if (file.rfind(prefix, 0) == 0)
       return true;
