@@ -8,6 +8,7 @@ import contextlib
 import gc
 import os
 import shutil
+import sys
 import tempfile
 import traceback
 
@@ -48,6 +49,17 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     reason = torch_ltc.unavailable_reason()
     if reason:
         pytest.exit(reason, returncode=3)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Removes two walks over the stack from torch (2.13), which in pytest's deep stack
+    took a fifth of the time of all tests: `torch.manual_seed` formats and keeps the stack
+    for each device that it doesn't initialize, and PyTorch's databases of samples search
+    the stack for a unittest."""
+    for device in (torch.cuda, torch.xpu, torch.mtia):
+        device._lazy_call = lambda *_, **__: None
+    if common := sys.modules.get("torch.testing._internal.common_utils"):
+        common.extract_test_fn = lambda: None
 
 
 @pytest.hookimpl(wrapper=True)
