@@ -95,14 +95,15 @@ def test_a_wrong_guess_is_corrected(recorder: Recorder) -> None:
     assert recorder.dynamic() == [False, True, True]
 
 
-def test_without_a_general_form(recorder: Recorder) -> None:
-    """A factor that Python computes from a size is correct at each size."""
+def test_data_computed_from_a_size(recorder: Recorder) -> None:
+    """A tensor of numbers that Python computes from a size is an input of the program."""
 
     def scaled(x: torch.Tensor) -> torch.Tensor:
         return x * torch.tensor([float(x.shape[0])] * 2).to(x.device)
 
     rows = [(torch.randn(size, 2),) for size in (3, 4, 5)]
     check(scaled, *rows)
+    assert recorder.dynamic() == [False, True]
 
 
 def test_a_backend_that_is_not_dynamic() -> None:
