@@ -47,7 +47,8 @@ def run(
     steps: int = 4,
     **options: Any,
 ) -> list[torch.Tensor]:
-    """Returns parameters, gradients and states after steps whose learning rates vary."""
+    """Returns parameters, gradients and states after some steps. The learning rate varies
+    if it is a number."""
     torch.manual_seed(0)
     shapes = SHAPES
     if kind is torch.optim.SGD and dtype.itemsize == 2:

@@ -26,7 +26,8 @@ def name(dtype: torch.dtype) -> str:
 
 
 def values(dtype: torch.dtype) -> torch.Tensor:
-    """Returns the ends of the dtype's range, zero, and values in between."""
+    """Returns the ends of an integer dtype's range, zero, and values in between. For other
+    dtypes, returns fixed values."""
     if dtype == torch.bool:
         return torch.tensor([True, False] * 8)
     if dtype.is_floating_point:

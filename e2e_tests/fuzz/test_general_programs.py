@@ -28,7 +28,7 @@ _LEAF = re.compile(r"^(v\d+ = \w+\(\d+, )\[([\d, ]*)\]")
 
 
 def _grown(lines: list[str], seed: int) -> list[str]:
-    """Returns the program with leaves of different sizes."""
+    """Returns the program with larger leaves."""
     growth = general_graphs.Growth(seed)
 
     def other(match: re.Match) -> str:

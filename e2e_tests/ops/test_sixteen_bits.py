@@ -102,8 +102,8 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "xlogy": torch.xlogy,
 }
 DTYPES = [torch.bfloat16, torch.float16]
-#: Functions whose intermediate results are rounded both by eager's kernels and by ours, so
-#: that results are compared only with eager's, not with float64's.
+#: Functions whose intermediate results are rounded both by eager's kernels and by ours.
+#: Therefore results are compared only with eager's, not with results in float64.
 NOT_EXACT = {"logit", "logit_eps", "mvlgamma", "floor_divide", "cube", "inverse square"}
 
 

@@ -16,7 +16,7 @@ STEPS = 15
 
 
 def _train(number: int, device: str, state: dict) -> Outcome:
-    """Trains a model without dropout: all threads share the default generator."""
+    """Trains a model. It has no dropout, as all threads share the default generator."""
     model = nn.Sequential(nn.Linear(8, 8 + number), nn.Tanh(), nn.Linear(8 + number, 3))
     model.load_state_dict(state)
     model.to(device)

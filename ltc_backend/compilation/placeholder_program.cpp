@@ -19,7 +19,8 @@ static constexpr double kShareSaved = 0.4;
 static constexpr double kCostOnIdleProcessor = 0.3;
 
 bool torch_ltc::isWorthCompiling(double seconds, const GraphSnapshot &graph) {
-  // Most scripts end, or run different programs, before a compilation pays off.
+  // The cheap lower bound usually decides: most scripts end, or run different
+  // programs, before a compilation pays off.
   const double saved = kShareSaved * seconds;
   double cost = minCompileSeconds(graph.numOps);
   if (saved < kCostOnIdleProcessor * cost)

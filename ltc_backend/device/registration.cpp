@@ -71,7 +71,8 @@ private:
 
 /// The kernel of a view op. If a Meta kernel of torch makes a view of a fake
 /// tensor, the view is a Meta tensor with the dispatch keys of the fake
-/// tensor's device (torch 2.13); its call is redispatched to key Meta.
+/// tensor's device (torch 2.13). Calls of the op on such a tensor are
+/// redispatched to key Meta.
 class ViewKernel final : public c10::OperatorKernel {
 public:
   explicit ViewKernel(const OpRecord &record) : onDevice(record) {}

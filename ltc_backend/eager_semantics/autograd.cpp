@@ -320,8 +320,8 @@ private:
 };
 
 /// Runs an `out=` variant as its functional op and a copy: torch's composite
-/// treats tensors with functional wrappers as tensors that it must not write
-/// to, and leaves `out` unchanged (torch 2.13).
+/// treats functional wrappers like tensor subclasses, which it doesn't write
+/// to, and so leaves `out` unchanged (torch 2.13).
 class OutByCopy final : public c10::OperatorKernel {
 public:
   explicit OutByCopy(const char *overload)

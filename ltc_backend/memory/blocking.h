@@ -1,8 +1,8 @@
 //===- blocking.h - Waiting without locks -----------------------*- C++ -*-===//
 //
 // A thread that is about to wait for another thread may hold two locks: the
-// language's lock (Python's GIL), which torch's own `Tensor.item()` keeps, and
-// the trace lock. The other thread may need either lock: a step may run Python
+// language's lock (Python's GIL), unless a caller has released it, and the
+// trace lock. The other thread may need either lock: a step may run Python
 // code on the worker thread (a backend written in Python), and another thread's
 // destructor of a tensor takes the trace lock. So every wait releases both.
 //

@@ -125,9 +125,9 @@ Tensor paddedTargets(const Tensor &targets, const Tensor &lengths) {
   return targets.take(places.to(targets.device()));
 }
 
-/// Moves the lengths to the device. torch's composite divides by the lengths,
-/// which users keep on the CPU; only for torch's own devices does it convert
-/// them to numbers first (torch 2.13).
+/// Computes the loss with the lengths on the device. torch's composite divides
+/// by the lengths, which users keep on the CPU; only for torch's own devices
+/// does it convert them to numbers first (torch 2.13).
 Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
                         const Tensor &inputLengths, const Tensor &targetLengths,
                         int64_t blank, int64_t reduction, bool zeroInfinity) {

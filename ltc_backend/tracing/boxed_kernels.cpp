@@ -7,8 +7,8 @@ using namespace torch_ltc;
 namespace {
 
 /// Collects the ops of some namespaces: the dispatcher passes all existing ops
-/// to a new listener. Unlike the dispatcher's list of names, that needs no
-/// copies and no look-ups of names.
+/// to a new listener. Unlike reading the dispatcher's list of names, listening
+/// needs no copies and no look-ups of names.
 class Collector final : public c10::OpRegistrationListener {
 public:
   Collector(std::initializer_list<std::string_view> namespaces,

@@ -464,8 +464,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps an op's kernel at AutogradLazy: without a gradient, the one at Lazy
-/// computes the same.
+/// Wraps an op's kernel at AutogradLazy. Calls without a gradient skip it: the
+/// kernel at Lazy computes the same.
 class WithoutGradient final : public c10::OperatorKernel {
 public:
   explicit WithoutGradient(c10::SafeKernelFunction previous)

@@ -27,8 +27,8 @@ at::Tensor traceView(const OpRecord &record,
 at::Tensor traceOp(const std::string &name,
                    std::initializer_list<c10::IValue> arguments);
 
-/// Notes that functionalization is about to call `record` for an in-place op,
-/// whose result keeps the strides of the first argument.
+/// Notes that functionalization is about to call the functional op of `record`
+/// for an in-place op, whose result keeps the strides of the first argument.
 void noteInPlace(const OpRecord &record);
 
 /// Notes that `result`, a lazy tensor without wrapper, is about to become the

@@ -223,7 +223,7 @@ bool VaryingNumbers::isMovingPart(const OpRecord &record,
   return now.isMoving && whole.changes < 2;
 }
 
-/// Logs which number varies, and so is a dynamic scalar from now on.
+/// Logs which number varies; it is a dynamic scalar from now on.
 static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
                           size_t number) {
   AttributeReader reader(walk.attributes.words);

@@ -171,25 +171,25 @@ def _guard(kind: str) -> Iterator[None]:
 
 
 def no_sync() -> AbstractContextManager[None]:
-    """Makes reading a pending value (`.item()`, `print`, `.cpu()`, a fallback) in the block
-    raise RuntimeError with the Python line."""
+    """Raises RuntimeError with the Python line if a pending value is read in the block
+    (`.item()`, `print`, `.cpu()`, a fallback)."""
     return _guard("sync")
 
 
 def no_fallback() -> AbstractContextManager[None]:
-    """Makes an op that would run eagerly in the block raise RuntimeError."""
+    """Raises RuntimeError if an op in the block would run eagerly."""
     return _guard("fallback")
 
 
 def no_recompile() -> AbstractContextManager[None]:
-    """Makes a program that isn't in the program cache raise RuntimeError in the block, with
+    """Raises RuntimeError if a program in the block isn't in the program cache, with
     the difference from the nearest known program. Use it for loops that have warmed up."""
     return _guard("recompile")
 
 
 @contextmanager
 def detect_nan() -> Iterator[None]:
-    """Makes a step whose results contain a NaN or an Inf raise RuntimeError in the block,
+    """Raises RuntimeError if the results of a step in the block contain a NaN or an Inf,
     with the first op that produced one, its Python line and module.
 
     Steps are slower in the block: they donate no buffers, and each result is checked.

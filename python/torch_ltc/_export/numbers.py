@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 @contextlib.contextmanager
 def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[None]:
-    """Stores step counts on device lazy (with PyTorch's option `capturable`) in a `with`
+    """Keeps step counts on device lazy (with PyTorch's option `capturable`) during a `with`
     block, so that the traced step reads and writes them."""
     changed: list[dict[str, Any]] = []
     counts: list[tuple[dict[str, Any], torch.Tensor, torch.Tensor, int]] = []

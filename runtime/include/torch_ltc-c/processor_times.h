@@ -1,7 +1,7 @@
 //===- processor_times.h - Who uses the processors --------------*- C -*-===//
 //
-// Reads the processor time that this process and all processes have used. The
-// functions are inline because the backend needs them before the runtime is
+// Reads two processor times: that of this process, and that of all processes.
+// The functions are inline because the backend needs them before the runtime is
 // loaded.
 //
 //===----------------------------------------------------------------------===//

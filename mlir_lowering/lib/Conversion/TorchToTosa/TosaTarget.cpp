@@ -259,7 +259,8 @@ Value TosaTarget::matmul(Value left, Value right) {
   auto type =
       RankedTensorType::get({sizes[0], sizes[1], sizesOf(right)[2]}, element);
   if (!isa<FloatType>(element))
-    return refuse("TOSA multiplies matrices of floats and bytes only", type);
+    return refuse("the conversion to TOSA only multiplies matrices of floats",
+                  type);
   Value zero = zeroPoint(element);
   return tosa::MatMulOp::create(builder, loc, type, left, right, zero, zero);
 }
