@@ -4,11 +4,11 @@
 // destination of each result, derived from the recordings of two consecutive
 // steps:
 //
-//   parameter     is, in the second recording
+//   origin        value of the parameter in the second recording
 //   Argument i    tensor argument i of the call (a CPU tensor is uploaded)
-//   Draw i        the i-th random numbers, drawn again
+//   Draw i        the i-th random draw, which each replay repeats
 //   Result i      result i of the first recording: state
-//   Constant i    the value of known tensor i, as in the first recording
+//   Constant i    the value of the tensor in slot i, as in the first recording
 //
 // A replay checks that the tensors that hold state and constants are unchanged
 // since the last step. It assigns the new values to the tensors that hold state
@@ -32,8 +32,8 @@ namespace torch_ltc {
 
 class CapturedStep {
 public:
-  /// A tensor, other than an argument, that the step may read and write, as it
-  /// is after the second recording.
+  /// A tensor, other than an argument, that the step may read and write. It has
+  /// the value that the second step left in it.
   struct KnownTensor {
     at::Tensor tensor;
     std::string name;
@@ -52,7 +52,7 @@ public:
 
   /// The program's dynamic scalars, with their recorded values.
   const std::vector<DynamicScalar> &scalars() const { return numbers; }
-  /// Makes each replay pass `values[expression]` as scalar `scalar`. Throws
+  /// Makes `replay` pass `values[expression]` as scalar `scalar`. Throws
   /// c10::Error if there is no such scalar.
   void bindScalar(size_t scalar, size_t expression);
 
@@ -88,8 +88,8 @@ private:
     // slot. A step that writes the base recomputes the view's value.
     bool isView = false;
     bool isWritten = false, isRead = false;
-    // Whether the slot holds the order of collectives, a chain of nodes that
-    // other steps may continue.
+    // Whether the slot holds the order of collectives (collective_ops.h), a
+    // chain of nodes that other steps may continue.
     bool isOrder = false;
   };
   // A result of the program.
@@ -150,7 +150,7 @@ private:
   std::vector<DynamicScalar> numbers;
   std::vector<std::pair<size_t, size_t>> boundScalars;
   std::vector<at::Tensor> stepCounts;
-  std::vector<float> expectedCounts; // their values after the last step
+  std::vector<float> expectedCounts; // step counts after the last step
   uint64_t backend;
   TraceEnvironment environment;
   // The parameters' values during one replay, which keep their memory alive.

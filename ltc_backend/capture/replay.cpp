@@ -56,8 +56,8 @@ std::string CapturedStep::checkSlots() {
   return "";
 }
 
-/// Returns a message if another tensor shares its value with an argument that
-/// the step writes, because the other tensor would keep the old value.
+/// Returns a message if an argument that the step writes shares its value with
+/// another tensor, which would keep the old value; otherwise "".
 std::string
 CapturedStep::checkWritten(const std::vector<at::Tensor> &tensors) const {
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -118,7 +118,8 @@ HostDataPtr CapturedStep::valueOfState(size_t result) const {
 void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
                                  ScheduledStep &step) {
   std::vector<HostDataPtr> drawn;
-  // Draws that the program doesn't read advance the generator as well.
+  // Repeats all draws: those that the program doesn't read also advance the
+  // generator.
   for (const Draw &draw : draws)
     drawn.push_back(HostData::takeOver(draw()));
   inputs.clear();

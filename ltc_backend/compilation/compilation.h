@@ -22,9 +22,9 @@ struct Compilation {
 };
 using CompilationPtr = std::shared_ptr<Compilation>;
 
-// Both functions throw std::runtime_error if the compilation fails. On the main
-// thread they also throw the exception that a signal handler raises; the
-// compiler then continues in the background.
+// `compile` and `compileGeneral` throw std::runtime_error if the compilation
+// fails. On the main thread they also throw the exception that a signal handler
+// raises; the compiler then continues in the background.
 
 /// Compiles the graph; if `withTexts`, also stores the text of each stage.
 /// After a failure, `result` has the texts of the stages before the failed one.

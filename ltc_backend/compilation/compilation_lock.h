@@ -17,8 +17,8 @@ namespace torch_ltc {
 /// can't be written; the cost is a second compilation.
 class CompilationLock {
 public:
-  /// Waits for the process that compiles the program `name`. On the main
-  /// thread, throws the exception that a signal handler raises meanwhile.
+  /// Locks the program `name`; waits while another process compiles it. On the
+  /// main thread, throws the exception that a signal handler raises meanwhile.
   /// Throws std::runtime_error if compilations are cancelled.
   explicit CompilationLock(const std::string &name);
   ~CompilationLock();

@@ -18,7 +18,7 @@ namespace torch_ltc {
 /// Estimates how long compiling the graph takes, in seconds.
 double expectedCompileSeconds(const GraphSnapshot &graph);
 
-/// A lower bound of that estimate for a graph of `ops` ops; cheap to compute.
+/// Returns a lower bound on this estimate for a graph of `ops` ops. Cheap.
 double minCompileSeconds(size_t ops);
 
 /// Records that compiling the graph took `seconds`, to correct later estimates.

@@ -50,8 +50,9 @@ struct CompilerLibrary {
 #undef LTC_DECLARE
 };
 
-/// Loads the library and creates the process's compiler on the first call.
-/// Throws std::runtime_error, with instructions, if it can't be loaded.
+/// Returns the library. The first call loads it and creates the process's
+/// compiler. Throws std::runtime_error, with instructions, if the library can't
+/// be loaded.
 const CompilerLibrary &compilerLibrary();
 
 /// Path of the compiler's library; doesn't load it.

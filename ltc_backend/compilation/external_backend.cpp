@@ -38,8 +38,8 @@ Backends &backends() {
   return *instance;
 }
 
-/// Whether the op isn't decomposed: our compiler lowers it, or the backend
-/// declares it legal.
+/// Whether the op isn't decomposed, because our compiler lowers it or the
+/// backend declares it legal.
 bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   static const std::unordered_set<std::string> lowered = {
 #define LOWERED_OP(Name) Name,

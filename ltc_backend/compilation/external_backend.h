@@ -27,9 +27,8 @@ using SizeBinder = std::function<ProgramPtr(
 
 struct ExternalBackend {
   std::string name;
-  /// Ops that the backend doesn't support, as "aten.sort" (all overloads) or
-  /// "aten.sort.stable": they run eagerly, unless a decomposition removes them
-  /// anyway.
+  /// Names of ops that the backend doesn't support: "aten.sort" (all overloads)
+  /// or "aten.sort.stable". These ops run eagerly, unless they are decomposed.
   std::unordered_set<std::string> unsupportedOps;
   /// Ops that must not be decomposed, although our own compiler decomposes
   /// them.

@@ -55,7 +55,7 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
     refuse(error.what());
   } catch (const c10::Error &error) {
     refuse(error.what_without_backtrace());
-  } catch (...) { // a signal handler
+  } catch (...) { // a signal handler's exception
     GeneralPrograms::get().abandon(general);
     throw;
   }
@@ -70,8 +70,9 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   noteCompilerUse();
 }
 
-/// A program for all sizes takes up to twice as long to compile as one for
-/// fixed sizes.
+/// Whether to compile a program for all sizes for graphs that have run op by op
+/// for `seconds`. Such a program takes up to twice as long to compile as one
+/// for fixed sizes.
 bool isGeneralWorthCompiling(double seconds, const GraphSnapshot &graph) {
   return isWorthCompiling(seconds / 2, graph);
 }

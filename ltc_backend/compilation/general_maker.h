@@ -18,8 +18,9 @@ namespace torch_ltc {
 
 class PlaceholderProgram;
 
-/// Compares the graph with earlier ones that differ only in sizes, unless
-/// option varying_sizes is off.
+/// Returns what is known about the graph's skeleton, and remembers the graph's
+/// sizes if they are new. If option varying_sizes is off, does nothing and
+/// returns an empty Sighting.
 Sighting noteSizes(const GraphSnapshotPtr &graph);
 
 /// The program for all sizes, bound to the graph's sizes; null if there is
@@ -42,8 +43,8 @@ LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 // a skeleton's graphs have run for long enough, whether the sizes are new or
 // repeat.
 
-/// To be called for a graph without a program. `next`: the interpreted program
-/// that has been made for it.
+/// Starts to compile the program for all sizes if that pays off by now. To be
+/// called for each graph without a program. `next`: the graph's placeholder.
 void noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
                   const std::shared_ptr<PlaceholderProgram> &next,
                   CompileEvent &event);
@@ -60,9 +61,9 @@ struct KnownSizes {
       std::make_shared<std::atomic<Binding>>(Binding::None);
 };
 
-/// To be called when `program`, the graph's placeholder, runs again. Returns
-/// whether the background thread will try to replace it by the program for all
-/// sizes.
+/// Starts to replace `program`, the graph's placeholder, by the program for all
+/// sizes if that pays off by now. To be called when `program` runs again.
+/// Returns whether the background thread will try to replace it.
 bool noteKnownSizes(const KnownSizes &known, PlaceholderProgram &program);
 
 } // namespace torch_ltc

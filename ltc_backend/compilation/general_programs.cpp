@@ -21,7 +21,7 @@ GeneralSamples::GeneralSamples(GeneralGraphPtr graph)
 struct GeneralPrograms::Entry {
   std::mutex mutex;
   State state = State::Unknown;
-  GeneralGraphPtr general; // if Ready
+  GeneralGraphPtr general; // set in state Ready
   LtcExecutable executable = nullptr;
 
   ~Entry() {

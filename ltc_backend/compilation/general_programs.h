@@ -55,14 +55,16 @@ public:
   /// graph.
   ProgramPtr bind(const GraphSnapshotPtr &graph, const Sighting &sighting,
                   std::string &reason);
-  /// Returns the bound executable, which the caller owns.
+  /// Like the overload above, but returns the bound executable, which the
+  /// caller owns.
   LtcExecutable bind(const Sighting &sighting, std::string &reason);
 
   /// Whether `bind` may succeed for a graph with this skeleton.
   bool isReady(const Hash128 &skeleton);
 
-  // The time that programs of a skeleton have run op by op. `noteNew` and
-  // `noteRuns` return the seconds since the last `startAgain`.
+  // The functions below sum the time that programs of a skeleton have run op by
+  // op. `noteNew` and `noteRuns` return the seconds since the last
+  // `startAgain`.
 
   /// Adds the time of the program that the previous call passed as `next`.
   double noteNew(const Hash128 &skeleton,

@@ -13,8 +13,8 @@ namespace {
 
 /// The time between samples, ten of the kernel's ticks of 10 ms.
 constexpr std::chrono::milliseconds kInterval{100};
-/// The unused share from which a processor counts as idle. Background services
-/// of the system use a part of an idle processor.
+/// Minimum unused share of a processor that counts as idle. Background services
+/// of the system use the rest.
 constexpr double kMostlyIdle = 0.7;
 
 class ProcessorUse {

@@ -13,9 +13,9 @@ bool leftProcessorIdle(const LtcProcessorTimes &before,
                        const LtcProcessorTimes &after);
 
 /// Whether a processor was mostly idle between the last two samples. A call
-/// takes a sample (some 50 us) if the last one is at least a tenth of a second
-/// old. Returns false before the second sample, and if the system doesn't
-/// provide the times. Thread-safe.
+/// takes a sample, which costs some 50 us, if the last one is at least a tenth
+/// of a second old. Returns false before the second sample, and if the system
+/// doesn't provide the times. Thread-safe.
 bool hasIdleProcessor();
 
 /// Whether other processes left `numThreads` processors mostly idle between the

@@ -60,9 +60,10 @@ void releasePages(dl_phdr_info *library) {
   }
 }
 
-/// Releases the pages of `library` if it was loaded with ours. This includes
-/// oneDNN, which generates its kernels at their first use, and so is idle when
-/// the compiler is.
+/// Releases the pages of `library` if it is the compiler's library, the
+/// runtime's, or a dependency of these. One dependency is oneDNN, which
+/// generates its kernels at their first use, and so is idle when the compiler
+/// is.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
     releasePages(library);

@@ -105,7 +105,7 @@ private:
     case Tag::floating:
       return library.ltcProgramConstantFloat(program, attribute.floating());
     case Tag::boolean:
-      // In the dialect, a Scalar is an int or a float.
+      // A bool becomes an int: in the dialect, a Scalar is an int or a float.
       if (spec.kind == ArgumentKind::Scalar)
         return library.ltcProgramConstantInt(program, attribute.boolean());
       return library.ltcProgramConstantBool(program, attribute.boolean());

@@ -13,7 +13,7 @@ namespace torch_ltc {
 /// Owns a program under construction.
 class ProgramHandle {
 public:
-  /// `other`: a program together with which this one will be compiled, or null.
+  /// `other`: a program that will be compiled together with this one, or null.
   ProgramHandle(const CompilerLibrary &library, const std::string &name,
                 const ProgramHandle *other = nullptr);
   ~ProgramHandle();
@@ -49,8 +49,8 @@ struct StageRequest {
 LtcStageOptions stageOptions(const StageRequest &request,
                              std::vector<const char *> &legalOps);
 
-/// The graph at a stage, as input for another compiler: "torch-raw", "torch" or
-/// "linalg", as MLIR text or bytecode. Throws std::runtime_error.
+/// Returns the graph at a stage ("torch-raw", "torch" or "linalg"), as MLIR
+/// text or bytecode for another compiler. Throws std::runtime_error.
 std::string stageModule(const GraphSnapshot &graph,
                         const StageRequest &request);
 

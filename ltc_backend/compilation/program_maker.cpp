@@ -403,7 +403,8 @@ torch_ltc::ensureDumped(const Program &program, int64_t step,
   try {
     compile(graph, /*withTexts=*/true, compilation);
   } catch (const std::runtime_error &error) {
-    // The compiler may reject the program, which then is interpreted.
+    // Not an error of the run: the compiler rejects some graphs, which are
+    // interpreted.
     log(LogLevel::Warning,
         "The dump of program " + graph.name.substr(0, 12) +
             " ends before the failing stage: " + error.what());

@@ -58,7 +58,7 @@ std::vector<std::string> split(const std::string &text, char separator) {
   return parts;
 }
 
-/// Stands for any number in an option's choices.
+/// Stands for any non-negative number in an option's choices.
 constexpr const char *anyNumber = "<number>";
 
 std::string listed(const std::vector<std::string> &choices) {

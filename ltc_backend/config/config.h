@@ -96,8 +96,8 @@ uint64_t programOptionsHash();
 /// directory.
 std::string defaultCacheDirectory();
 
-/// Increases by one whenever an option is set: for code that caches derived
-/// state.
+/// Returns a number that increases by one whenever an option is set, for code
+/// that caches derived state.
 uint64_t configVersion();
 
 } // namespace torch_ltc

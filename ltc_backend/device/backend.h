@@ -7,8 +7,8 @@
 
 namespace torch_ltc {
 
-/// Implements torch::lazy's interface of a backend, with one device, "lazy:0",
-/// on the host.
+/// Implements torch::lazy's backend interface, with one device, "lazy:0", which
+/// computes on the CPU.
 class Backend final : public torch::lazy::BackendImplInterface {
 public:
   void PrepareToExit() const override;

@@ -1,9 +1,9 @@
 //===- base_pipeline.h - Support for torch::lazy's own pipeline -*- C++ -*-===//
 //
-// The base class's `SyncTensorsGraph` (torch._C._lazy._sync_multi, and reads by
-// torch's own code) lowers through a `LoweringContext` and runs a
-// `Computation`. The two classes below implement these interfaces with our
-// graphs and programs.
+// torch._C._lazy._sync_multi, and reads by torch's own code, call
+// `LazyGraphExecutor::SyncTensorsGraph`, which lowers through a
+// `LoweringContext` and runs a `Computation`. The two classes below implement
+// these interfaces with our graphs and programs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,7 +35,8 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getStream(device);
   }
-  // Events order the work of several streams, but there is only one stream.
+  // `record` and `block` do nothing, because events order the work of several
+  // streams, and there is only one.
   void record(void **, const c10::Stream &, c10::DeviceIndex,
               c10::EventFlag) const override {}
   void block(void *, const c10::Stream &) const override {}

@@ -33,8 +33,9 @@ std::atomic<bool> initialized{false};
 void setTorchFlags() {
   // Makes torch's own code create the scalars 0, 1 and -1 with `MakeScalar`.
   FLAGS_torch_lazy_handle_special_scalars = true;
-  // Our own executor cuts graphs (option max_trace_ops) and reports it; torch's
-  // check walks the graph and runs it through the base pipeline.
+  // Disables torch's limit on the size of a graph: its check walks the graph
+  // and runs it through the base pipeline. Our executor cuts graphs itself
+  // (option max_trace_ops).
   FLAGS_torch_lazy_trim_graph_check_frequency =
       std::numeric_limits<int32_t>::max();
   FLAGS_torch_lazy_trim_graph_size = std::numeric_limits<int32_t>::max();

@@ -23,8 +23,8 @@ NodePtr nodeOf(const at::Tensor &tensor) {
   TORCH_CHECK(false, "Device 'lazy' doesn't trace ", what, ".");
 }
 
-/// Our kernels create their nodes themselves; torch::lazy only creates uploads
-/// and a few scalar helpers.
+/// Creates the nodes of torch::lazy's own code: uploads and a few scalar
+/// helpers. Our kernels create their nodes without this builder.
 struct Builder final : torch::lazy::IrBuilder {
   NodePtr MakeDeviceData(
       const std::shared_ptr<torch::lazy::BackendData> &data) const override {

@@ -176,8 +176,8 @@ bool isDecomposed(const OperatorHandle &op) {
 
 void registerTraced() {
   for (const OpRecord &record : opRecords()) {
-    // A kernel of ours for an op that torch differentiates by decomposing it
-    // would hide the op from autograd.
+    // Also skips ops that torch differentiates by decomposing them: a kernel of
+    // ours would hide the decomposition from autograd.
     bool skip = record.traceKind != TraceKind::nodeTrace ||
                 record.returnsList || record.handle->schema().is_mutable() ||
                 isDecomposed(*record.handle);
@@ -349,8 +349,8 @@ void registerPrecedingKernels(const AtenOps &ops) {
 
 void registerRemaining() {
   registerLockKey();
-  // Other threads may be dispatching ops: at any moment each op has a kernel,
-  // possibly the fallback, and code that creates a tensor waits for this
+  // Other threads may be dispatching ops, so each op must have a kernel at any
+  // moment, possibly the fallback. Code that creates a tensor waits for this
   // registration.
   auto *fallback = new torch::Library(torch::Library::IMPL, "_",
                                       DispatchKey::Lazy, __FILE__, __LINE__);

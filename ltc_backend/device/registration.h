@@ -5,9 +5,9 @@
 
 namespace torch_ltc {
 
-/// Registers the kernels that can create the first tensor of the device, at
-/// `import torch`. When that tensor is created, registers a kernel at key Lazy
-/// for every other op: hand-written, traced or the fallback.
+/// Registers the kernels that can create the first lazy tensor; to be called at
+/// `import torch`. When that tensor is created, a hook registers a kernel at
+/// key Lazy for every other op: hand-written, traced or the fallback.
 void registerFirstKernels();
 
 } // namespace torch_ltc

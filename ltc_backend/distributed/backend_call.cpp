@@ -43,7 +43,7 @@ struct Operands {
   }
 };
 
-/// Options for a call of the backend, with the timeout that all kinds have.
+/// Returns options for a call of the backend, with the collective's timeout.
 template <typename Options> Options optionsOf(const Operands &o) {
   Options options;
   options.timeout = o.timeout();

@@ -12,16 +12,17 @@
 //   gather          root                           n            ranks * n, or 0
 //   scatter         root                           ranks * n, or n       n
 //   reduce_scatter  reduction                      ranks * n    n
-//   all_to_all      output splits, input splits    sum of splits, likewise
+//   all_to_all      output splits, input splits    (sum)        (sum)
 //   send            rank, tag                      n            0
 //   receive         rank, tag                      n            n
 //   receive_any     tag                            n            n
 //   await                                          order'       0
 //
-// An input that isn't read (of `receive`, or of `scatter` except at the root)
-// only provides the dtype. `await` waits for a collective that was started. The
-// first of the numbers is the timeout in milliseconds, or -1 for the group's
-// timeout.
+// The size after "or" is that of ranks other than the root; "(sum)" is the sum
+// of the tensor's own splits. An input that isn't read (of `receive`, or of
+// `scatter` except at the root) only provides the dtype. `await` waits for a
+// collective that was started. The first of the numbers is the timeout in
+// milliseconds, or -1 for the group's timeout.
 //
 //===----------------------------------------------------------------------===//
 

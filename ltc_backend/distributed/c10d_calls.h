@@ -11,8 +11,8 @@
 
 namespace torch_ltc {
 
-/// A part of a call: one collective, and the tensors (as users hold them) that
-/// are concatenated in its output.
+/// A part of a call: one collective, and the user's tensors that are
+/// concatenated in its output.
 struct CallPart {
   Collective collective;
   std::vector<at::Tensor> outputs;
@@ -24,8 +24,8 @@ struct C10dCall {
 };
 
 /// Divides a call of the op `name`, such as "c10d::allreduce_", into
-/// collectives. Returns nullopt for unusual arguments: eager's kernel then
-/// rejects them with its own message, or supports them.
+/// collectives. Returns nullopt for arguments that can't be traced, which
+/// eager's kernel supports or rejects with its own message.
 std::optional<C10dCall> readCall(const std::string &name,
                                  c10::ArrayRef<c10::IValue> arguments);
 

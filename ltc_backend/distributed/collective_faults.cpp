@@ -26,8 +26,9 @@ using std::chrono::steady_clock;
 /// How long a rank waits for a collective before it announces the collective in
 /// the job's store.
 constexpr milliseconds kAnnounceAfter{1000};
-/// How long a failed rank waits for the other ranks' announcements: ranks
-/// notice the end of another rank, or a timeout, at about the same time.
+/// How long a rank whose collective failed waits for the other ranks'
+/// announcements. Ranks notice the end of another rank, or a timeout, at about
+/// the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
 /// Maximum number of collectives whose Python lines are stored.
 constexpr size_t kMaxPlaces = 4096;
@@ -71,7 +72,7 @@ std::string signatureOf(const BackendCall &call, const Tensor &input,
     text += c10::str("(root ", number(1), ")");
   else if (kind == "send" || kind == "receive")
     text += c10::str(kind == "send" ? " to rank " : " from rank ", number(1));
-  // Sizes differ between ranks in an all_to_all.
+  // Omits the size of an all_to_all, which differs between ranks.
   int64_t elements = kind == "scatter" || kind.starts_with("receive")
                          ? output.numel()
                          : input.numel();
@@ -259,7 +260,7 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
 /// Waits for the collective, and announces it after a second. The backend's own
 /// timeout ends the wait.
 void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
-  if (isAnnounced) // an earlier collective announced itself and failed
+  if (isAnnounced) // for an earlier collective, which failed
     Arrivals(name).withdraw();
   if (name.isMessage()) { // a wait that times out would break the connection
     work.wait();

@@ -53,7 +53,8 @@ CollectiveName nameCpuCollective(const std::string &op,
 /// the same collective.
 void checkRanksAgree(const CollectiveName &name);
 
-/// Runs `begin`, and adds the collective's name to its error.
+/// Runs `begin`. An error names the collective, its Python line and the ranks
+/// that are late.
 void beginNamed(const CollectiveName &name, const std::function<void()> &begin);
 /// Waits for the collective. An error names the collective, its Python line and
 /// the ranks that are late.

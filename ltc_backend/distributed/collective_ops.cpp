@@ -174,7 +174,8 @@ void hostCollective(const torch::jit::Stack &arguments,
 }
 
 /// Begins a collective whose output is in the program's memory. The backend
-/// uses that memory until `hostFinish` has run or the run has failed.
+/// uses that memory until `hostFinish` or, after a failed run,
+/// `finishBorrowing` has waited for the collective.
 void hostBegin(const torch::jit::Stack &arguments, at::TensorList outputs) {
   int64_t number = arguments[0].toTensor().item<int64_t>() + 1;
   outputs[0].fill_(number);
@@ -227,8 +228,8 @@ Tensor collectiveStart(const Tensor &order, const Tensor &input,
                        IntArrayRef numbers, IntArrayRef size) {
   int64_t number = order.item<int64_t>() + 1;
   if (collectives().take(number)) {
-    // The program may reuse the input's memory for another value once the
-    // command has ended.
+    // Copies an input that the backend reads later: the program may reuse the
+    // input's memory for another value once the command has ended.
     Tensor read = readsInputLater(kind) ? input.clone() : input;
     Begun begun = beginCollective({kind, group, numbers}, number, read,
                                   at::empty(size, input.options()));

@@ -28,7 +28,8 @@ namespace torch_ltc {
 /// The number of the last collective that this process has started.
 int64_t lastCollective();
 
-/// The rank that sent the message of a `receive_any`.
+/// Returns the rank that sent the message of the `receive_any` with this
+/// number; -1 if it isn't known.
 int sourceOfCollective(int64_t number);
 
 /// Makes programs run collectives directly in the memory of their results.

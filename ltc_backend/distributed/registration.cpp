@@ -1,9 +1,10 @@
 //===- registration.cpp - Kernels for torch.distributed's ops -------------===//
 //
 // "c10d::..." ops write to tensors without declaring the writes in their
-// schemas, and return a Work. "_c10d_functional::..." ops call the former on
-// new tensors and store the Work, with the tensor's storage as its key, until
-// `wait_tensor`. torch's kernels of the latter work on the user's tensors.
+// schemas, and return a Work. "_c10d_functional::..." ops call "c10d::..." ops
+// on new tensors and store the Work, with the tensor's storage as its key,
+// until `wait_tensor` is called. Lazy tensors use torch's own kernels of the
+// functional ops, and our kernels of the "c10d::..." ops that these call.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,7 +28,8 @@ namespace {
 class Order {
 public:
   /// Returns the tensor. If another thread traced the last collective, waits
-  /// for it and begins a new chain.
+  /// for it and begins a new chain. If the chain has failed, raises its error
+  /// once; after that, begins a new chain.
   const Tensor &current() {
     const auto &set = LiveSet::ofThisThread();
     raiseFailure();

@@ -18,7 +18,7 @@ struct Collective {
   std::string kind;
   ProcessGroupPtr group;
   std::vector<int64_t> numbers;
-  at::Tensor input; // as users hold it
+  at::Tensor input; // with its functional wrapper
   std::vector<int64_t> size;
 };
 
@@ -40,9 +40,9 @@ at::Tensor traceWait(const StartedCollective &collective);
 
 // Functions for steps that are replayed. The caller holds the trace lock.
 
-/// Returns the end of the chain of collectives, computed or scheduled. Begins a
-/// new chain if another thread traced the last collective, or if that
-/// collective failed.
+/// Returns the tensor at the end of the chain of collectives, after scheduling
+/// its computation if it is pending. Begins a new chain if another thread
+/// traced the last collective, or if that collective failed.
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);
@@ -54,10 +54,10 @@ void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 /// other ranks may need it to reach the event that `reader` is about to wait
 /// for.
 void runTracedCollectives(const std::string &reader);
-/// Like the overload above, before an untraced collective of `group`. Ops that
-/// another thread traced only run if `group` has a traced collective: a thread
-/// with a separate group (to save a checkpoint, for example) doesn't affect a
-/// step.
+/// Like the overload above, for `reader`, an untraced collective of `group`.
+/// Runs another thread's ops only if `group` has a traced collective, so that a
+/// thread with a separate group (to save a checkpoint, for example) doesn't cut
+/// the other thread's step.
 void runTracedCollectives(const ProcessGroupPtr &group,
                           const std::string &reader);
 

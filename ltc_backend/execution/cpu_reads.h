@@ -1,9 +1,9 @@
 //===- cpu_reads.h - Values of CPU tensors that a step reads ----*- C++ -*-===//
 //
-// A step's program doesn't repeat what the step computes eagerly on the CPU.
-// That is correct as long as the next call would compute the same values. It is
-// wrong if the step read a number from an argument, or from a random draw;
-// CpuReads finds such reads.
+// A replay doesn't repeat what the recorded call computed eagerly on the CPU.
+// If the call read a number from an argument or from a random draw, such
+// computations would have other results in the next call, so the replay would
+// be wrong. CpuReads finds such reads.
 //
 //===----------------------------------------------------------------------===//
 

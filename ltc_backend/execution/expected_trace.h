@@ -1,8 +1,8 @@
 //===- expected_trace.h - Traces that will probably repeat ------*- C++ -*-===//
 //
-// The part of a head start (programs/head_start.h) on the tracing thread. If a
+// The tracing thread's part of a head start (programs/head_start.h). If a
 // thread waited for a step and the step's program is interpreted, the step is
-// expected to repeat when a trace begins with the same op
+// expected to repeat when a later trace begins with the step's first op
 // (graph/trace_cache.h). Each op that is reused as expected may run on the
 // worker thread; the first op that differs ends the head start.
 //

@@ -35,7 +35,8 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(programOptionsHash());
   // Tiers other than `interpret` run the same programs.
   state.add(config().tier.get() == "interpret");
-  // Errors contain the op's line, which must be that of the current trace.
+  // Adds the ops' lines, because an error contains the op's line, which must be
+  // that of the current trace.
   if (config().detect_nan.get() || config().lockstep.get() ||
       config().tier.get() == "interpret")
     for (const GraphNode *node : graph.nodes)

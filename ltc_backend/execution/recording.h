@@ -88,7 +88,7 @@ public:
     bool isLazy = false;
     /// Index of the first argument that has the same data.
     size_t sameAs = 0;
-    bool isWritten = false; // found by CapturedStep
+    bool isWritten = false; // set by CapturedStep
   };
   struct Upload {
     WeakData data;

@@ -42,9 +42,9 @@ struct LastStep {
 };
 thread_local LastStep lastStep;
 
-/// Called when the thread reads a value. If the last step computed it, the
-/// program's next run expects such a read, because a read after each step is
-/// common (`loss.item()`).
+/// Called when the thread reads a value. If the last step computed the value,
+/// marks the step's program: its next run is expected to be read at once, too,
+/// because a read after each step is common (`loss.item()`).
 void noteReadAfterStep(const CompletionPtr &producer) {
   constexpr int64_t kFewOps = 8; // a copy of the value, a sum of losses
   if (producer && producer == lastStep.completion && tracedSinceStep <= kFewOps)
@@ -99,8 +99,8 @@ public:
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
   Graph &get() { return known ? known->graph : built; }
-  /// The head start, if it ran this program for this graph; null otherwise. It
-  /// holds buffers of parameters.
+  /// Returns the head start if it ran this program for this graph, otherwise
+  /// null. Doesn't keep the head start, which holds buffers of parameters.
   HeadStartPtr takeHeadStart(const Program &program) {
     HeadStartPtr taken = std::move(early);
     return taken && isRunOf(*taken, program, get()) ? taken : nullptr;
@@ -125,7 +125,8 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
     return HostData::create(shape, buffer, step.completion);
   const HostData &old = *graph.parameters[*plan.updatedParameter];
   const GraphNode *node = graph.nodes[graph.results[index].position];
-  // A new tensor of a failed step has no old value.
+  // If the step that should have computed the old value failed, there may be no
+  // old value to keep.
   const CompletionPtr &producer = old.producer();
   bool hasFailed =
       producer && producer->isDone() && producer->waitFor(old.buffer().get());

@@ -127,7 +127,8 @@ public:
     CompletionPtr updatesCompletion = step.updatesCompletion;
     Outcome outcome = runAndLog(std::move(step));
     {
-      // Waiting threads must see the queue without this step.
+      // Under the lock, so that the threads that `finish` wakes see the queue
+      // without this step.
       std::lock_guard<std::mutex> lock(mutex);
       if (outcome.error && (!firstError || firstError->wasRaised()))
         firstError = outcome.error;
@@ -367,7 +368,7 @@ private:
     }
   }
 
-  /// Whether the head start has read the same contents as the step.
+  /// Whether the head start succeeded and read the same contents as the step.
   static bool isValid(const HeadStart &headStart,
                       c10::ArrayRef<uint64_t> contents) {
     bool isValid = !headStart.hasFailed;
@@ -393,7 +394,7 @@ private:
   size_t otherWork = 0;         // other items
   bool isCallerRunning = false; // meanwhile the worker waits
   bool isEnding = false;
-  StepErrorPtr firstError; // the first error that may not have been raised
+  StepErrorPtr firstError; // a read may have raised it already
   std::thread worker;
 };
 
@@ -413,8 +414,9 @@ void torch_ltc::noteWorkerState() {
   workerState = new WorkerState;
 }
 
-/// Whether Python code (a custom op's kernel) or torch's kernels may see a
-/// setting of this thread other than dispatch keys and gradient modes.
+/// Whether Python code (for example, a custom op's kernel) or torch's kernels
+/// may see a setting of this thread other than dispatch keys and gradient
+/// modes.
 static bool hasOtherSettings() {
   return c10::impl::dispatch_mode_enabled() ||
          c10::impl::PythonDispatcherTLS::get_state() ||

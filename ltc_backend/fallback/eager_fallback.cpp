@@ -129,8 +129,9 @@ public:
       storeShared(original, alias);
   }
 
-  /// Whether there are sparse, quantized or nested arguments. They have no
-  /// functional wrappers, and their ops arrive here without functionalization.
+  /// Whether there are sparse, quantized or nested arguments. Calls with such
+  /// arguments, which have no functional wrappers, arrive here without
+  /// functionalization.
   bool hasOtherLayouts() const { return !sparse.empty() || !sharing.empty(); }
 
 private:
@@ -153,9 +154,9 @@ private:
       parts.push_back(std::move(copy));
     }
     at::Tensor copy = cpuSparse(tensor, parts);
-    // `_sparse_mm_reduce_impl` checks whether its backward will need the
-    // position of each maximum (torch 2.13); an argument that functionalization
-    // has unwrapped doesn't have this information.
+    // If an argument requires a gradient, `_sparse_mm_reduce_impl` also stores
+    // the position of each maximum for its backward (torch 2.13). An argument
+    // that functionalization has unwrapped has lost this flag, so it is set.
     if (!written && c10::GradMode::is_enabled() &&
         at::isFloatingType(copy.scalar_type()))
       copy.set_requires_grad(true);

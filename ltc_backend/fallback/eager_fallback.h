@@ -16,9 +16,9 @@
 
 namespace torch_ltc {
 
-/// Runs `op` on CPU copies of the lazy tensors in `stack`, and replaces the
-/// arguments by the results. Written arguments are updated in place. `reason`:
-/// why the op runs by fallback, for the log.
+/// Runs `op` on CPU tensors with the values of the lazy tensors in `stack`, and
+/// replaces the arguments by the results. Written arguments are updated in
+/// place. `reason`: why the op runs by fallback, for the log.
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason);
 
@@ -31,17 +31,17 @@ using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason, const RunOnCpu &runOnCpu);
 
-/// Runs a fallback of an op at the sparse keys: arguments or results are sparse
-/// tensors.
+/// Runs an op by fallback at the sparse dispatch keys: its arguments or results
+/// are sparse tensors.
 void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
-/// Runs a fallback of an op on quantized or nested tensors.
+/// Runs an op on quantized or nested tensors by fallback.
 void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);
-/// Whether the option names any op.
+/// Whether option force_fallback names any op.
 bool isAnyFallbackForced();
 
 } // namespace torch_ltc

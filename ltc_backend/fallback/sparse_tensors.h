@@ -35,8 +35,8 @@ at::Tensor cpuSparse(const at::Tensor &sparse, std::vector<at::Tensor> parts);
 /// A tensor on device lazy with the elements of a sparse CPU tensor.
 at::Tensor lazySparse(const at::Tensor &cpu);
 
-/// A compressed sparse tensor with the given parts, lazy tensors: compressed
-/// indices, plain indices and values.
+/// Creates a compressed sparse tensor on device lazy. `parts`: its compressed
+/// indices, plain indices and values, which are lazy tensors.
 at::Tensor lazyCompressed(at::Layout layout, at::ScalarType dtype,
                           at::IntArrayRef sizes,
                           const std::vector<at::Tensor> &parts);

@@ -7,9 +7,9 @@
 
 namespace torch_ltc {
 
-/// Raises an error if an operand doesn't have the size that PyTorch's CPU
-/// kernel assumes without a check: the kernel would read out of bounds (torch
-/// 2.13). The arguments of `op` are the last elements of `stack`.
+/// Raises an error if an argument violates an assumption that PyTorch's CPU
+/// kernel (torch 2.13) doesn't check: the kernel would read out of bounds. The
+/// arguments of `op` are the last elements of `stack`.
 void checkUncheckedOperands(const c10::OperatorHandle &op,
                             const torch::jit::Stack &stack);
 
