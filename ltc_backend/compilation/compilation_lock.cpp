@@ -28,8 +28,8 @@ CompilationLock::CompilationLock(const std::string &name) {
   CacheDescription cache = describeCache(/*open=*/true);
   if (cache.directory.empty() || !cache.problem.empty())
     return;
-  // The cache removes files with this prefix that no process has locked: those
-  // of killed processes.
+  // The cache recognizes the files of killed processes by this prefix and
+  // because no process has locked them, and removes them.
   path = cache.directory + "/tmp-compiling-" + name;
   openFile();
   auto end = steady_clock::now() + kMaxWait;
@@ -71,7 +71,8 @@ CompilationLock::~CompilationLock() {
   if (descriptor < 0)
     return;
   unlink(path.c_str());
-  // Closing the file isn't sufficient: forked processes share the open file.
+  // Unlocks the file first: closing it isn't sufficient if a forked process
+  // shares the open file.
   flock(descriptor, LOCK_UN);
   close(descriptor);
 }

@@ -28,7 +28,7 @@ LtcKernelCache kernelCache();
 
 struct CacheDescription {
   std::string directory; // "" if the disk isn't used
-  std::string problem;   // why the folder can't be written, "" if it can
+  std::string problem;   // last problem with the folder, "" if none is known
   uint64_t maxBytes = 0;
   bool isOpen = false;
   LtcCacheStatistics statistics{}; // zero unless open

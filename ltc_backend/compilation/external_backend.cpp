@@ -49,8 +49,8 @@ bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
   return lowered.contains(emitName) || backend.legalOps.contains(emitName);
 }
 
-/// Whether PyTorch's kernel computes the op. External backends don't support
-/// such an op unless they declare it legal.
+/// Whether our compiler lowers the op to a call of PyTorch's CPU kernel.
+/// External backends don't support such an op unless they declare it legal.
 bool isHostOp(const std::string &emitName) {
   static const std::unordered_set<std::string> names = {
 #define HOST_OP(Name) Name,

@@ -43,8 +43,9 @@ LtcExecutable bindApart(const GraphSnapshotPtr &graph);
 // a skeleton's graphs have run for long enough, whether the sizes are new or
 // repeat.
 
-/// Starts to compile the program for all sizes if that pays off by now. To be
-/// called for each graph without a program. `next`: the graph's placeholder.
+/// Starts to compile the program for all sizes if the placeholders have run for
+/// long enough. To be called for each graph without a program. `next`: the
+/// graph's placeholder.
 void noteNewSizes(const GraphSnapshotPtr &graph, Sighting &sighting,
                   const std::shared_ptr<PlaceholderProgram> &next,
                   CompileEvent &event);
@@ -62,8 +63,9 @@ struct KnownSizes {
 };
 
 /// Starts to replace `program`, the graph's placeholder, by the program for all
-/// sizes if that pays off by now. To be called when `program` runs again.
-/// Returns whether the background thread will try to replace it.
+/// sizes if that program is ready or worth compiling. To be called when
+/// `program` runs again. Returns whether the background thread will try to
+/// replace `program`.
 bool noteKnownSizes(const KnownSizes &known, PlaceholderProgram &program);
 
 } // namespace torch_ltc

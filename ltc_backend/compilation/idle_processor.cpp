@@ -14,7 +14,7 @@ namespace {
 /// The time between samples, ten of the kernel's ticks of 10 ms.
 constexpr std::chrono::milliseconds kInterval{100};
 /// Minimum unused share of a processor that counts as idle. Background services
-/// of the system use the rest.
+/// of the system may use the rest.
 constexpr double kMostlyIdle = 0.7;
 
 class ProcessorUse {

@@ -1,8 +1,9 @@
 //===- interruptible_work.h - Work that Ctrl-C can interrupt ----*- C++ -*-===//
 //
 // Python runs signal handlers on its main thread, between Python instructions.
-// A compilation on that thread would delay the handlers until it ends, so it
-// runs on another thread while the main thread waits and calls the handlers.
+// A compilation on that thread would delay the handlers until it ends. So
+// compilations run on a second thread while the main thread waits and calls the
+// handlers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -98,8 +98,9 @@ void torch_ltc::giveBackIdleLibraries() {
     library.ltcCompilerReleaseMemory(library.compiler);
   }
   dl_iterate_phdr(giveBack, nullptr);
-  // The first steps of a loop can't donate buffers that its set-up still holds,
-  // and so leave as many cached buffers as there are parameters.
+  // Releases the buffers that the first steps of a loop leave in the cache, up
+  // to one for each parameter: these steps can't donate buffers that the loop's
+  // set-up still holds.
   releaseCachedMemory();
   // Returns memory that the compiler has freed, even between live allocations,
   // to the system.

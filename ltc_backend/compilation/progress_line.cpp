@@ -25,7 +25,7 @@ ProgressLine::~ProgressLine() {
     isOver = true;
   }
   changed.notify_all();
-  // Logging needs the GIL, which the calling thread may hold.
+  // Releases the GIL, which the watcher needs to log.
   BlockingScope blocking;
   watcher.join();
 }

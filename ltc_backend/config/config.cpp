@@ -230,7 +230,8 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
       throw std::invalid_argument(std::string("of type ") +
                                   typeName(row.defaultValue));
     checkAllowed(row, given);
-    // The compiler's options are read when the backend is initialized.
+    // The compiler's options can't be changed later, because the backend reads
+    // them when it is initialized.
     if (row.effect == OptionEffect::Code && given != row.get(values))
       throw std::invalid_argument(std::string("set by the variable ") +
                                   row.environment +

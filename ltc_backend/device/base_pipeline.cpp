@@ -103,8 +103,8 @@ torch::lazy::ComputationPtr TracedLoweringContext::Build() {
   HashState state(6);
   state.add(graph.hash);
   Hash128 hash = state.finish();
-  // The graph contains equal results only once; the base pipeline expects one
-  // result for each AddResult.
+  // Repeats equal results, which the graph contains only once: the base
+  // pipeline expects one result for each AddResult.
   std::vector<ResultRef> all;
   for (uint32_t result : graph.resultOfRoot)
     all.push_back(graph.results[result]);

@@ -11,8 +11,8 @@ namespace torch_ltc {
 void initialize();
 bool isInitialized();
 
-/// If the traced ops include a collective, runs them and waits for them, because
-/// other ranks may wait for the collective. Logs an error as a warning.
+/// If the traced ops include a collective, runs them and waits for them,
+/// because other ranks may wait for the collective. Logs an error as a warning.
 void finishCollectives();
 
 /// Runs scheduled steps, cancels compilations and ends the background threads.

@@ -26,9 +26,8 @@ using std::chrono::steady_clock;
 /// How long a rank waits for a collective before it announces the collective in
 /// the job's store.
 constexpr milliseconds kAnnounceAfter{1000};
-/// How long a rank whose collective failed waits for the other ranks'
-/// announcements. Ranks notice the end of another rank, or a timeout, at about
-/// the same time.
+/// How long a rank whose collective failed waits for the announcements of the
+/// other ranks, which notice the failure at about the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
 /// Maximum number of collectives whose Python lines are stored.
 constexpr size_t kMaxPlaces = 4096;
@@ -57,8 +56,8 @@ const char *reductionName(int64_t reduction) {
              : "?";
 }
 
-/// The kind, reduction, number of elements and dtype of a collective, which are
-/// equal on all ranks that take part in it.
+/// Returns a collective's kind, reduction, root, number of elements and dtype,
+/// which are equal on all ranks that take part in the collective.
 std::string signatureOf(const BackendCall &call, const Tensor &input,
                         const Tensor &output) {
   std::string_view kind = call.kind;

@@ -58,8 +58,8 @@ public:
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
-  /// Runs the traced ops before `reader`, a collective of the group with this
-  /// number, if this thread traced them or the group has a traced collective.
+  /// Runs the traced ops before `reader`, a collective of group `number`, if
+  /// this thread traced the ops or the group has a traced collective.
   void runFor(int64_t number, const std::string &reader) {
     if (owner == LiveSet::ofThisThread() || groups.contains(number))
       run(reader);

@@ -18,7 +18,7 @@ std::string torch_ltc::opSuffix(const std::string &opName) {
 
 void torch_ltc::rethrowWithOp(const c10::Error &error,
                               const std::string &opName) {
-  // msg() instead of what(), because shape inference has already added the op's
-  // name to what().
+  // Uses msg() instead of what(), because shape inference has already added the
+  // op's name to what().
   throwError(kindOf(error), error.msg() + opSuffix(opName));
 }

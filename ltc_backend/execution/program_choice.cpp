@@ -33,7 +33,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   }
   state.add(word);
   state.add(programOptionsHash());
-  // Tiers other than `interpret` run the same programs.
+  // Only tier `interpret` needs separate programs.
   state.add(config().tier.get() == "interpret");
   // Adds the ops' lines, because an error contains the op's line, which must be
   // that of the current trace.

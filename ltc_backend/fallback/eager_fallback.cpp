@@ -186,7 +186,7 @@ private:
         return copy;
     HostDataPtr host = data->data();
     bytes += int64_t(byteSize(host->shape()));
-    // The result's strides may depend on the arguments'.
+    // The copy keeps the argument's strides, on which the result's may depend.
     bool isStrided = !hasPackedStrides(tensor);
     if (written) {
       writtenTensors.emplace_back(
