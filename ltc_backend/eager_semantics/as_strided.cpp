@@ -1,12 +1,12 @@
 //===- as_strided.cpp - Views of memory by stride and offset --------------===//
 //
-// The strides and the offset of `as_strided` count elements of the memory that
-// a tensor reports, while the tensor's values are packed in row-major order
-// (shape/strides.h). At key Functionalize, they count elements of the storage
-// that all views share. It covers all of the memory, even if the base has
-// become another view in place (`as_strided_`, `t_`). Below functionalization,
-// a tensor is first brought into memory order. Above autograd, `as_strided` of
-// a view whose dtype isn't its base's becomes `as_strided` of the base.
+// The strides and the offset of `as_strided` refer to the memory layout that a
+// tensor reports, while the tensor's values are packed in row-major order
+// (shape/strides.h). At key Functionalize, they refer to the storage that all
+// views share, which covers all of the memory even if the base has become
+// another view in place (for example, through `t_`). Below functionalization, a
+// tensor is first permuted into memory order. Above autograd, `as_strided` of a
+// view whose dtype isn't its base's becomes `as_strided` of the base.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +51,8 @@ Dims inverse(const Dims &order) {
   return result;
 }
 
-/// Returns the offset of `self` in memory, 0 if the result is empty. Throws if
-/// the result needs memory outside of `self`, or if `self` has gaps.
+/// Returns the offset of `self` in memory, or 0 if the requested view is empty.
+/// Throws if that view needs memory outside of `self`, or if `self` has gaps.
 int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
                 at::IntArrayRef stride) {
   int64_t first = offset - self.storage_offset(), last = first;
@@ -105,10 +105,10 @@ std::optional<Dims> orderWithoutGaps(at::IntArrayRef size,
   return next ? std::optional(order) : std::nullopt;
 }
 
-/// Writes a slice if the elements fill a range of one-dimensional memory: a
-/// chain of written slices becomes one kernel, while each as_strided_scatter
-/// copies all of the memory. A bucket of DistributedDataParallel has such a
-/// range for each parameter.
+/// Writes `src` by a slice_scatter if the written view fills a range of
+/// one-dimensional memory. A chain of slice_scatters becomes one kernel, while
+/// each as_strided_scatter copies all of the memory. A bucket of
+/// DistributedDataParallel has such a range for each parameter.
 std::optional<at::Tensor> writeSlice(const at::Tensor &self,
                                      const at::Tensor &src,
                                      at::IntArrayRef size,
@@ -132,7 +132,7 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
                             c10::SymIntArrayRef symSize,
                             c10::SymIntArrayRef symStride,
                             std::optional<c10::SymInt> symOffset) {
-  if (hasRepeatedElements(self)) // eager applies the strides to a copy, too
+  if (hasRepeatedElements(self)) // as in eager, on a copy
     return asStridedScatter(withValueOf(self), src, symSize, symStride,
                             std::move(symOffset));
   auto size = C10_AS_INTARRAYREF_SLOW(symSize);
@@ -152,8 +152,8 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
   return result;
 }
 
-/// Calls torch's own kernel at the autograd key, which ours hides for this
-/// device. It is the same for all devices.
+/// Calls torch's own kernel at key Autograd, which is the same for all devices.
+/// For this device, `asStrided` hides that kernel.
 at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
                           c10::SymIntArrayRef stride,
                           std::optional<c10::SymInt> offset) {
@@ -163,8 +163,9 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
-/// The kernel at key AutogradLazy. Gradients go through `self`, even if it is a
-/// view: it may be a leaf, or created without recording gradients.
+/// The kernel of `as_strided` at key AutogradLazy. Gradients go through `self`,
+/// even if it is a view with the dtype of its base: such a view may be a leaf,
+/// or may have been created without recording gradients.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
@@ -200,8 +201,8 @@ bool isViewOfSameDType(const at::Tensor &tensor) {
   return memory->base().scalar_type() == tensor.scalar_type();
 }
 
-/// The kernel of `as_strided` at key Functionalize: views all of the memory
-/// that the tensor shares.
+/// The kernel of `as_strided` at key Functionalize. The result is a view of all
+/// of the memory that the tensor shares.
 class AsStridedOfMemory : public c10::OperatorKernel {
 public:
   explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
@@ -216,7 +217,7 @@ public:
     fillOffset(view, *stack);
     self = wholeMemory(view);
     previous.callBoxed(op, keys, stack);
-    if (view.is_conj()) // the memory has neither of the two bits
+    if (view.is_conj()) // the result lacks the bits of `view`
       stack->back() = at::_conj(stack->back().toTensor());
     if (view.is_neg())
       stack->back() = at::_neg_view(stack->back().toTensor());
@@ -245,7 +246,7 @@ struct AsStridedOfMemoryInPlace final : AsStridedOfMemory {
     if (!isViewOfSameDType(view))
       return previous.callBoxed(op, keys, stack);
     fillOffset(view, *stack);
-    at::Tensor shown; // has the bits, which the call below doesn't record
+    at::Tensor shown; // a view whose records include the bits
     if (view.is_conj() || view.is_neg())
       shown = stridedLike(*stack);
     ViewRecords before = replaceViewRecords(view, {});

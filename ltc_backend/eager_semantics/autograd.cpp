@@ -1,4 +1,4 @@
-//===- autograd.cpp - Replaced composites above autograd ------------------===//
+//===- autograd.cpp - Kernels that replace torch's above autograd ---------===//
 
 #include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
@@ -75,7 +75,9 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
-/// The kernel of `native_batch_norm`, for direct calls.
+/// The kernel of `native_batch_norm`, for direct calls. Replaces a call that
+/// updates running statistics by a call of the `_legit` op, as `batchNorm`
+/// does.
 void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
   auto arguments = torch::jit::last(*stack, numArguments);
@@ -118,8 +120,9 @@ batchNormOut(const at::Tensor &input, const std::optional<at::Tensor> &weight,
 }
 
 /// The kernel of `polygamma_`, which has no functional form with which
-/// functionalization could replace it (torch 2.13). The gradient reads the old
-/// value of `self`.
+/// functionalization could replace it (torch 2.13). If `self` requires a
+/// gradient, the op reads a copy, because the gradient needs the old value of
+/// `self`.
 at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   at::Tensor result =
       at::polygamma(n, self.requires_grad() ? self.clone() : self);

@@ -1,13 +1,13 @@
 //===- in_place.cpp - Ops that write their first operand ------------------===//
 //
 // Functionalization runs every in-place op on Meta tensors first, to find
-// errors in the operands' sizes, and then replaces the operand by the
+// errors in the operands' sizes, and then replaces the first operand by the
 // functional op's result, whatever the sizes and dtype of that result (torch
 // 2.13). Some of torch's Python Meta kernels resize operands that eager
 // rejects. The kernels in this file precede functionalization's: they compute
-// the functional op's result themselves and compare it with the operand. If
-// sizes or dtype differ, the op runs eagerly, which writes or raises as eager
-// does.
+// the functional op's result themselves and compare its sizes and dtype with
+// those of the operand. If these differ, the op runs eagerly, which writes or
+// raises as eager does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Whether `tensor` is a dense lazy tensor as users hold it.
+/// Whether `tensor` is a dense lazy tensor in a functional wrapper, as users
+/// hold it, and not a subclass.
 bool isDense(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
          tensor.key_set().has(DispatchKey::Functionalize) &&
@@ -43,9 +44,8 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
-/// Whether eager allows the op to write an element twice: the element gets the
-/// same value each time, and a value that is read from the written memory is
-/// copied first.
+/// Whether eager allows the op to write an element several times (with the same
+/// value), and to read a value from the written memory (which is copied first).
 bool repeats(const std::string &functional) {
   for (const char *name :
        {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
@@ -84,7 +84,7 @@ public:
         throw;
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
-    // As in eager, errors of the operands and of the size are raised first.
+    // As in eager, errors about operands and sizes precede those about dtypes.
     if (!fits && record && value.sizes() == self.sizes())
       checkResultFits(*record, arguments, self.scalar_type());
     if (!fits && (value.sizes() != self.sizes() ||
@@ -225,8 +225,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op draws random numbers. If so, the sizes of its operands can't
-/// be wrong.
+/// Whether the op draws random numbers. The result of such an op always has the
+/// sizes of the first operand.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")

@@ -9,9 +9,9 @@
 
 namespace torch_ltc {
 
-/// Returns the in-place form of a functional op, such as "aten::add_.Tensor" of
-/// "aten::add.Tensor", if the op computes each element independently and torch
-/// has an in-place form.
+/// Returns the in-place form of a functional op, such as "aten::add_.Tensor"
+/// for "aten::add.Tensor", if the op computes each element independently and
+/// torch has an in-place form.
 std::optional<c10::OperatorHandle> elementwiseInPlace(const OpRecord &record);
 
 /// Returns the functional form of an in-place op, if there is one with the same
@@ -20,8 +20,8 @@ std::optional<c10::OperatorHandle>
 functionalOf(const c10::OperatorHandle &inPlace);
 
 /// Whether the op's result can be written to the first argument: each tensor
-/// satisfies `isOurs` and broadcasts to the first one, or is a scalar on the
-/// CPU; and the result can be cast to the first one's dtype.
+/// satisfies `isOurs` and broadcasts to the first argument, or is a CPU tensor
+/// of rank 0; and the result can be cast to the first argument's dtype.
 bool fitsInPlace(const OpRecord &functional,
                  c10::ArrayRef<c10::IValue> arguments,
                  bool (*isOurs)(const at::Tensor &));

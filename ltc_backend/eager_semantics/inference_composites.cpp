@@ -5,8 +5,9 @@
 // whole op below functionalization (torch 2.13). There, a write through a view
 // has no effect, a view has no base, and an argument that is returned unchanged
 // isn't the user's tensor. So these ops are decomposed at the Functionalize key
-// as well. An op that functionalization derives from views (for example,
-// `expand_copy`) can then be distinguished from a call by the user.
+// as well. An op that functionalization derives from a view (for example,
+// `expand_copy` from `expand`) can then be distinguished from a user's call of
+// the same op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The dispatch key of torch's decomposition, if eager decomposes the op.
+/// Returns the dispatch key of torch's decomposition if the op must be
+/// decomposed in inference_mode.
 std::optional<DispatchKey> definitionOf(const OperatorHandle &op) {
   if (op.hasKernelForDispatchKey(DispatchKey::Functionalize))
     return std::nullopt; // that kernel supports views

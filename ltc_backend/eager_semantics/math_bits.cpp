@@ -107,7 +107,7 @@ void registerForBits() {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     for (DispatchKey key : {DispatchKey::Conjugate, DispatchKey::Negative})
-      if (!op.hasKernelForDispatchKey(key)) // torch's kernels fall through
+      if (!op.hasKernelForDispatchKey(key)) // existing kernels fall through
         registerAround<PassBy>(op, key, key);
     const std::string &name = op.operator_name().name;
     if (isView(op) && name != "aten::_conj" && name != "aten::_neg_view")
@@ -125,7 +125,7 @@ void registerForBits() {
       "converting to a different dtype.");
 }
 
-/// Wraps the view ops that toggle a bit.
+/// Wraps `_conj` or `_neg_view`, each of which toggles a bit.
 class TurnBit final : public c10::OperatorKernel {
 public:
   TurnBit(bool isConj, c10::SafeKernelFunction previous)

@@ -11,8 +11,9 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Whether the tensor fills a range of memory without gaps. A functional
-/// wrapper's flag for this isn't updated after its creation.
+/// Whether the tensor fills a range of memory without gaps. Computed here
+/// because a functional wrapper's flag for this isn't updated after the
+/// wrapper's creation.
 bool fillsItsExtent(const at::Tensor &tensor) {
   if (tensor.is_contiguous())
     return true;

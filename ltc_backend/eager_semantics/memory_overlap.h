@@ -3,7 +3,8 @@
 // Eager PyTorch rejects an op that would write an element twice, or write
 // elements that it still has to read. Functionalization detects neither (torch
 // 2.13). These functions are the checks of ATen/MemoryOverlap.h for tensors
-// whose storages have no address; a view has the storage of its base.
+// whose storages have no address. They recognize shared memory by the storage,
+// which a view shares with its base.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +21,8 @@ namespace torch_ltc {
 /// The part of the written tensor that an op may not read.
 enum class Overlap : uint8_t {
   None,  ///< the op may read all of the tensor
-  Part,  ///< the op may only read exactly the elements that it writes, in the
-         ///< same order, like elementwise ops
+  Part,  ///< the op may read exactly the elements that it writes, in the same
+         ///< order, as elementwise ops do
   Whole, ///< the op may not read the tensor
 };
 
@@ -37,7 +38,7 @@ bool isWrittenTwice(const at::Tensor &written);
 /// Throws eager's error if `isWrittenTwice(written)`.
 void checkWrittenOnce(const at::Tensor &written, const std::string &opName);
 
-/// Whether both have the same storage, which is cheap to check.
+/// Whether `a` and `b` have the same storage. This check is cheap.
 inline bool shareStorage(const at::Tensor &a, const at::Tensor &b) {
   return a.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl() ==
          b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();

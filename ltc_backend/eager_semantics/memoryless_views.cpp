@@ -1,10 +1,10 @@
 //===- memoryless_views.cpp - Views of wrappers below __torch_dispatch__ --===//
 //
 // A wrapper subclass (DTensor, the tensors of PyTorch's compliance tests) has
-// sizes, strides and a storage, but no memory and no traced value. Where its
-// `__torch_dispatch__` is disabled, a view of it only computes sizes and
-// strides, and shares the storage, as on the CPU: autograd compares the
-// storages of a view and its base.
+// sizes, strides and a storage, but no memory and no traced value. Where
+// `__torch_dispatch__` is disabled, the kernels here only compute a view's
+// sizes and strides, and let it share the storage, as on the CPU, because
+// autograd compares the storages of a view and its base.
 //
 //===----------------------------------------------------------------------===//
 

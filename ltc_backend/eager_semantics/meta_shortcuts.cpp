@@ -2,11 +2,11 @@
 //
 // Functionalization runs every in-place op on Meta tensors as well, to find
 // errors in shapes. `import torch` replaces many Meta kernels by Python
-// functions (torch 2.13): an `addcdiv_` took 220 us, and optimizers consist of
-// in-place ops. If the arguments are plain Meta tensors that broadcast to
-// `self` and whose common dtype can be cast to that of `self`, the kernels in
-// this file just return `self`; all other calls, including errors, go to the
-// previous kernel.
+// functions (torch 2.13): with them, an `addcdiv_` took 220 us, and optimizers
+// consist of in-place ops. If the arguments are plain Meta tensors that
+// broadcast to `self` and whose common dtype can be cast to that of `self`, the
+// kernels in this file just return `self`; all other calls, including invalid
+// ones, go to the previous kernel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,9 +3,9 @@
 // Functionalization replaces `out` by the functional op's result (torch 2.13):
 // `out` gets the result's strides, the result is cast to any dtype, and `out`
 // is no longer a view. Eager writes into the existing `out`, resizes it with a
-// warning if its sizes don't match, and has a rule for each op about the
-// accepted dtypes. These kernels do the same; if they can't predict eager's
-// behavior, the op runs eagerly.
+// warning if its sizes don't match, and has different rules about the dtypes of
+// `out` for different ops. These kernels do the same; if they can't predict
+// eager's behavior, the op runs eagerly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -290,7 +290,7 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op draws random numbers: OutKernel would draw them twice if the
+/// Whether the op draws random numbers, which OutKernel would draw twice if the
 /// op had to run eagerly.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())

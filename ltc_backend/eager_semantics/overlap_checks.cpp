@@ -2,11 +2,11 @@
 //
 // Elementwise ops have their own checks (in_place.cpp, out_kernels.cpp). For
 // other ops, the CPU kernels define which operands may overlap (torch 2.13);
-// the tables below list these ops. Eager doesn't check ops that aren't listed;
-// if their operands overlap, the order of reads and writes is undefined. The
-// tables aren't columns of the op table, which lists functional ops: a
-// functional op has an in-place and an `out` form with different rules, and a
-// fifth of the ops here have no row in the op table.
+// the tables below list the ops whose kernels check this. Eager doesn't check
+// ops that aren't listed; if operands of such an op overlap, the order of reads
+// and writes is undefined. The tables aren't columns of the op table, which
+// lists functional ops: a functional op has an in-place and an `out` form with
+// different rules, and a fifth of the ops here have no row in the op table.
 //
 //===----------------------------------------------------------------------===//
 

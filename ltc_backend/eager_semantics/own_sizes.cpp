@@ -4,8 +4,8 @@
 // (torch 2.13). If the wrapper's memory was written through another view, the
 // next op replaces the value: a kernel of torch that keeps `self.sizes()` while
 // it calls an op then reads freed memory. A wrapper also stores sizes itself.
-// The kernels here make views and the tensors that they view return the stored
-// sizes; only such tensors can share memory.
+// The kernels here make views and their operands return the stored sizes; no
+// other tensors share memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Access to a private member, which an explicit instantiation may name.
+/// Gives access to a private member: C++ permits an explicit instantiation to
+/// name it.
 template <auto member> struct PrivateMember {
   friend size_t &generationOf(at::FunctionalTensorWrapper &wrapper) {
     return wrapper.*member;
@@ -52,8 +53,8 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
       SizesPolicy::isDefault(*tensor.unsafeGetTensorImpl()))
     return;
   // Copies the sizes and strides, which under the custom policy belong to the
-  // wrapper's value. The sizes that the wrapper stores may be outdated: they
-  // are set at its creation.
+  // wrapper's value. The sizes that the wrapper stores may be outdated, because
+  // they were set when it was created.
   Strides sizes(tensor.sizes()), strides(tensor.strides());
   int64_t offset = tensor.sym_storage_offset().expect_int();
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();

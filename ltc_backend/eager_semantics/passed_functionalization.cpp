@@ -51,8 +51,9 @@ bool isOfCompile(const Tensor &tensor) {
          !isLazyWrapper(tensor);
 }
 
-/// Whether the op makes a nested tensor from dense operands: functionalization
-/// can't wrap the result. Gradients of padding and of `unbind` call such ops.
+/// Whether the op makes a nested tensor, which functionalization can't wrap,
+/// from dense operands. The gradients of `to_padded_tensor` and `unbind` call
+/// such ops.
 bool makesNested(const OperatorHandle &op) {
   const std::string &name = op.operator_name().name;
   return name == "aten::_nested_from_padded" ||

@@ -5,7 +5,8 @@
 // elements; with several, zero. For a tensor with a functional wrapper, torch
 // can't count zeros and always computes the product of all other elements. That
 // differs from eager's gradient if an element is NaN or infinite, or if a
-// product overflows. So all three forms are computed here, and one is selected.
+// product overflows. So the hook here computes these forms as well, and selects
+// one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,9 @@ using torch::autograd::generated::ProdBackward1;
 
 namespace {
 
-/// A hook on `ProdBackward0` (all elements) and `ProdBackward1` (along a dim),
-/// which compute the gradient from the product of all other elements.
+/// A hook on `ProdBackward0` (all elements) and `ProdBackward1` (along a dim).
+/// Replaces their gradient, computed from the product of all other elements, by
+/// the selected form.
 class SelectedGradient final : public torch::autograd::FunctionPostHook {
 public:
   explicit SelectedGradient(Node *node) : node(node) {}
@@ -50,8 +52,8 @@ public:
                      result.unsqueeze(along->dim), /*isOfAll=*/false)};
   }
 
-  /// Compiled autograd traces torch's own node instead: the gradient only
-  /// differs in the cases that are listed above.
+  /// Does nothing, so that compiled autograd traces torch's own node without
+  /// this hook: the gradient only differs in the cases that are listed above.
   void
   compiled_args(torch::dynamo::autograd::CompiledNodeArgs &) const override {}
 
@@ -74,7 +76,7 @@ private:
     return at::where(zeros.any(), withZeros, quotient);
   }
 
-  Node *node; // owns this
+  Node *node; // owns this hook
 };
 
 class Product final : public c10::OperatorKernel {

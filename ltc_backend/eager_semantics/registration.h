@@ -16,9 +16,9 @@ void registerAsStridedKernels(torch::Library &library);
 void registerStorageViews(torch::Library &library);
 /// Wraps `set_` at key Functionalize; see storage_views.cpp.
 void registerStorageChanges();
-/// Wraps views at key Functionalize; see own_sizes.cpp.
+/// Wraps view ops at key Functionalize; see own_sizes.cpp.
 void registerOwnSizes(const AtenOps &ops);
-/// Wraps the usual views at key Functionalize; see traced_views.cpp.
+/// Wraps the usual view ops at key Functionalize; see traced_views.cpp.
 void registerTracedViews();
 // These register kernels at key AutogradLazy.
 void registerAutogradKernels(torch::Library &library);
@@ -42,7 +42,9 @@ void registerViewCopies(const AtenOps &ops);
 /// Registers kernels at key Functionalize for ops without one; see
 /// inference_composites.cpp.
 void registerInferenceComposites(const AtenOps &ops);
-/// Wraps the kernels at key Functionalize, including those for sparse tensors.
+/// These wrap kernels at key Functionalize, including those that
+/// `registerSparseResults` has registered; see out_kernels.cpp and
+/// in_place.cpp.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
 /// Wraps kernels at key Functionalize; see other_devices.cpp.
@@ -59,8 +61,8 @@ void registerSparseResults();
 /// created.
 void registerSharedFactories();
 /// Registers kernels that bypass functionalization. To be called when the first
-/// tensor that functionalization doesn't model, or the first mode, is created;
-/// see passed_functionalization.cpp.
+/// tensor that functionalization doesn't model, or the first TorchDispatchMode,
+/// is created; see passed_functionalization.cpp.
 void registerPassedFunctionalization();
 /// Registers kernels for views of wrapper subclasses. Called by
 /// `registerPassedFunctionalization`; see memoryless_views.cpp.

@@ -1,8 +1,8 @@
 //===- reinterpreting_views.cpp - Views of memory as another dtype --------===//
 //
 // Below functionalization, a view is an op that copies. Views with a different
-// dtype aren't in the op table: they run on the CPU, as views of a tensor with
-// the user's strides.
+// dtype, and conjugate and negative views, aren't in the op table. They run on
+// the CPU, as views of a tensor with the user's strides.
 //
 //===----------------------------------------------------------------------===//
 

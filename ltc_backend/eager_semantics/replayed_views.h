@@ -1,8 +1,8 @@
 //===- replayed_views.h - Views that autograd derives again -----*- C++ -*-===//
 //
 // After a write to the memory of a view, autograd derives the view's gradient
-// function again (torch 2.13). On device `lazy`, autograd repeats on the base
-// the calls that were recorded when the view was made.
+// function again (torch 2.13). On device `lazy`, autograd records the calls
+// that make a view, and repeats them on the base.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,8 @@ void sharedKernel(const OperatorHandle &op, Stack *stack) {
   runSharedFallback(op, *stack);
 }
 
-/// Wraps `_to_copy`: a move to or from this device isn't a fallback.
+/// Wraps `_to_copy`, so that a move to or from this device doesn't run as a
+/// fallback.
 class Move final : public c10::OperatorKernel {
 public:
   explicit Move(c10::SafeKernelFunction previous)
@@ -118,8 +119,8 @@ void torch_ltc::registerSharedFactories() {
   for (DispatchKey key : {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU,
                           DispatchKey::NestedTensorCPU})
     registerAround<Move>(move, key);
-  // torch's composite doesn't support nested tensors, and isn't called for lazy
-  // nested tensors.
+  // The wrapped kernel doesn't support nested tensors, but is never called for
+  // lazy ones.
   registerBoxedKernel(
       move.operator_name(), DispatchKey::NestedTensorLazy,
       c10::KernelFunction::makeFromBoxedFunctor(std::make_unique<Move>(

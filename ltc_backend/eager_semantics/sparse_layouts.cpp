@@ -44,8 +44,9 @@ void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
 }
 
-/// Calls torch's CPU kernel of an op that doesn't read elements. The op may
-/// create a sparse tensor.
+/// Calls torch's CPU kernel of an op that doesn't read elements. Because the op
+/// may create the first sparse tensor, first registers the kernels for sparse
+/// tensors.
 struct AsOnCpu final : Around {
   using Around::Around;
 
@@ -67,8 +68,8 @@ void unwrap(IValue &value) {
   value = valueOf(value.toTensor());
 }
 
-/// Wraps `_to_copy`: a move of a sparse tensor to or from this device isn't a
-/// fallback.
+/// Wraps `_to_copy`, so that a move of a sparse tensor to or from this device
+/// doesn't run as a fallback.
 class ToCopy final : public Around {
 public:
   using Around::Around;
@@ -103,7 +104,7 @@ private:
 };
 
 /// The kernel of `_sparse_csr_tensor_unsafe` and similar ops. torch's composite
-/// only supports a list of devices, which lacks `lazy` (2.13).
+/// supports a fixed list of devices without `lazy` (2.13).
 class MakeCompressed final : public Around {
 public:
   MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)
@@ -133,8 +134,9 @@ private:
   at::Layout layout;
 };
 
-/// Wraps an op that assembles a sparse tensor, at key Functionalize: indices
-/// and values become parts of the sparse tensor together with their wrappers.
+/// Wraps an op that assembles a sparse tensor, at key Functionalize. Skips
+/// functionalization, so that indices and values keep their functional wrappers
+/// in the sparse tensor.
 struct KeepWrapped final : Around {
   using Around::Around;
 
@@ -169,8 +171,9 @@ struct UnwrapSparse final : Around {
   }
 };
 
-/// Wraps in-place ops on a sparse or quantized tensor with a dense operand, at
-/// key Functionalize: functionalization rejects such calls.
+/// Wraps in-place ops at key Functionalize. Calls on a sparse, quantized or
+/// nested tensor bypass functionalization, which rejects them if another
+/// operand is dense.
 struct WriteSparse final : Around {
   using Around::Around;
 

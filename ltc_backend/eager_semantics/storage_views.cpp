@@ -67,9 +67,9 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
 }
 
 /// Wraps `set_` at key Functionalize. Functionalization forbids writes to the
-/// memory that the tensor leaves (torch 2.13), even through tensors that stay
-/// there. So the tensor is first given separate memory, and leaves that
-/// instead.
+/// memory that the tensor leaves (torch 2.13), even through other tensors in
+/// this memory. So the tensor is first given separate memory, which it then
+/// leaves.
 class SetElsewhere final : public c10::OperatorKernel {
 public:
   explicit SetElsewhere(c10::SafeKernelFunction previous)

@@ -1,11 +1,11 @@
 //===- traced_views.cpp - Views, without functionalization's kernels ------===//
 //
 // Functionalization's kernel of a view (torch 2.13) also runs the op on Meta
-// tensors, for its errors and for the result's strides, and dispatches the op
-// that copies; this is most of a view's cost. The tracer finds errors and
-// strides itself, so the kernels here trace the copy directly, and make the
-// same wrapper. Calls with operands that aren't plain lazy tensors, and calls
-// that the tracer rejects, go to the previous kernel.
+// tensors, for its errors and for the result's strides, and dispatches the
+// view's copying op; together, these are most of a view's cost. The tracer
+// finds errors and strides itself, so the kernels here trace the copy directly,
+// and make the same wrapper. Calls with operands that aren't plain lazy
+// tensors, and calls that the tracer rejects, go to the previous kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ namespace functional = at::functionalization::impl;
 
 namespace {
 
-/// A view op, with the op that copies its elements.
+/// A view op and its copying variant.
 struct TracedView {
   TracedView(OperatorHandle view, const OpRecord &copy,
              c10::SafeKernelFunction previous)

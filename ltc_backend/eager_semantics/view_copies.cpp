@@ -1,9 +1,9 @@
 //===- view_copies.cpp - User calls of `permute_copy` and similar ops -----===//
 //
 // Below functionalization, a view is traced as its `_copy` op, whose result
-// reports the strides of the view. Called by the user, the same op returns a
-// row-major copy: above autograd it becomes the view and a clone, which also
-// have the correct gradients.
+// reports the strides of the view. If a user calls the same op, it must return
+// a row-major copy. So the kernels here, above autograd, replace a user's call
+// by the view op and a clone, which also have the correct gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +54,8 @@ private:
 
 constexpr std::string_view suffix = "_copy";
 
-/// The view op of which `copy` (with that suffix) is the copying variant, if
-/// both have the same number of arguments.
+/// Returns the view op whose copying variant is `copy`, an op with that suffix,
+/// if both have the same number of arguments.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
   name.name.resize(name.name.size() - suffix.size());

@@ -1,11 +1,11 @@
-//===- view_errors.cpp - Errors of views with the op and the line ---------===//
+//===- view_errors.cpp - Op and line in the errors of views ---------------===//
 //
 // A view op on a lazy tensor never reaches a kernel of the backend:
 // functionalization records the view, after it has run the op on Meta tensors
 // to determine the result's sizes (torch 2.13). So Meta kernels throw the
 // errors about a view's arguments. The kernels here call torch's Meta kernels
 // and add the context that errors of other ops have. They are unboxed and in
-// C++, so that they cost nothing without an error.
+// C++, so that they cost nothing if no error is thrown.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ using c10::DispatchKey;
 
 namespace {
 
-/// Whether functionalization has called the Meta kernel. It excludes its own
-/// key for the call; a user's call on Meta tensors doesn't.
+/// Whether functionalization has called the Meta kernel. Functionalization
+/// excludes its own key for the call; a user's call on Meta tensors doesn't.
 bool isInsideFunctionalization() {
   return c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize);
 }

@@ -1,11 +1,11 @@
-//===- view_in_place.cpp - In-place changes of shared shapes --------------===//
+//===- view_in_place.cpp - In-place changes of a tensor's shape -----------===//
 //
 // After a write to the base of a view, torch derives the view's gradient
 // function again (2.13). Eager does so from the view's strides. If
 // functionalization manages the memory, torch repeats the view's op on the
-// base. This yields a different part of the memory if `t_` or a similar op has
-// changed the base's shape since, so such a change is rejected. If a view
-// changes its own shape, the change is added to the calls to repeat.
+// base. The repeated op yields a different part of the memory if `t_` or a
+// similar op has changed the base's shape since, so such a change is rejected.
+// If a view's own shape is changed, the change is added to the calls to repeat.
 //
 // Functionalization takes the new shape from a Meta tensor, which has strides,
 // but no offset (torch 2.13): without the kernels here, the op would move a
@@ -35,8 +35,8 @@ namespace {
 
 /// Whether gradients of views of `self` may be requested: `self` has gradients,
 /// and other tensors share its memory. False for leaves, which eager rejects,
-/// and for subclasses (a capture's fake tensors share nothing): they are
-/// checked where they call the op on their inner tensors.
+/// and for subclasses: those with inner tensors are checked when they call the
+/// op on these, and a capture's fake tensors share no memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_leaf() && !self.key_set().has(DispatchKey::Python) &&
@@ -96,7 +96,7 @@ public:
       return previous.callBoxed(op, keys, stack);
     int64_t offset = self.storage_offset();
     previous.callBoxed(op, keys, stack);
-    // Like the previous kernel, changes fields of the wrapper itself.
+    // Like the previous kernel, changes the wrapper, not its value.
     self.unsafeGetTensorImpl()->set_storage_offset(offset);
   }
 
@@ -119,7 +119,7 @@ void torch_ltc::replayLike(const at::Tensor &view, const at::Tensor &same) {
   using torch::autograd::ViewInfo;
   using torch::autograd::impl::get_view_autograd_meta;
   const ViewInfo &info = get_view_autograd_meta(same)->get_backward_view();
-  // torch has no function that changes this after the view is made (2.13).
+  // torch (2.13) has no function that changes an existing view's ViewInfo.
   const_cast<ViewInfo &>(get_view_autograd_meta(view)->get_backward_view()) =
       ViewInfo(info.base_, info.view_fn().clone_and_set(), info.rev_view_fn());
 }

@@ -1,10 +1,10 @@
 //===- view_inverses.cpp - Writes through views with repeated elements ----===//
 //
 // Functionalization turns a write to a view into a new value of its base. For
-// three views torch 2.13 computes that value incorrectly: for `expand` it adds
-// the difference to the base, which rounds, turns infinities into NaN and is
-// rejected for bool; for `unfold` it fills the gaps between windows with zeros;
-// for an `as_strided` whose rows share memory the last row wins, even if
+// three view ops, torch 2.13 computes that value incorrectly: for `expand` it
+// adds the difference to the base, which rounds, turns infinities into NaN and
+// is rejected for bool; for `unfold` it fills the gaps between windows with
+// zeros; for an `as_strided` whose rows share memory the last row wins, even if
 // another was written. So the kernels here replace the inverse in the record
 // that functionalization has just created for such a view.
 //
@@ -58,8 +58,8 @@ struct OtherInverse : ViewMeta {
 private:
   virtual Tensor inverse(const Tensor &base, const Tensor &mutated) = 0;
 
-  /// The dtype in which the inverse is computed: integers of the same bits, if
-  /// eager's kernels can't compare elements of `type`.
+  /// The dtype in which the inverse is computed: an integer dtype of the same
+  /// width if eager's kernels can't compare elements of `type`.
   static at::ScalarType carrierOf(at::ScalarType type) {
     if (c10::isFloat8Type(type))
       return at::kChar;
@@ -88,23 +88,23 @@ Tensor bitsOf(const Tensor &tensor) {
   }
 }
 
-/// Which elements of a view were written: those of `mutated` whose bits differ
-/// from those of the old values `before`. Values aren't compared, because NaN
-/// differs from itself and -0.0 equals 0.0.
+/// Returns a mask of the elements of a view that were written: those whose bits
+/// in `mutated` differ from those in `before`, the old values. Values aren't
+/// compared, because NaN differs from itself and -0.0 equals 0.0.
 Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
   Tensor written = at::ne(bitsOf(mutated), bitsOf(before));
   return before.is_complex() ? at::any(written, -1) : written;
 }
 
-/// The positions of the elements of a tensor of these sizes, in row-major
-/// order.
+/// Returns the row-major position of each element of `like`, as an int64 tensor
+/// of the same sizes.
 Tensor positionsIn(const Tensor &like) {
   return at::arange(like.numel(), like.options().dtype(at::kLong))
       .view(like.sizes());
 }
 
-/// `base` with the elements of `mutated` at the positions `last`; -1 keeps an
-/// element of `base`.
+/// Returns the elements of `mutated` at the row-major positions `last`; where
+/// `last` is -1, the element of `base`.
 Tensor withElements(const Tensor &base, const Tensor &mutated,
                     const Tensor &last) {
   Tensor values = at::take(mutated, at::clamp_min(last, 0));
@@ -203,8 +203,8 @@ private:
   }
 };
 
-/// Whether elements of a view may share a position: no for the usual views, in
-/// which each stride exceeds the extent of the inner dims.
+/// Whether elements of a view may share a position in memory. False if each
+/// stride exceeds the extent of the inner dims, as in the usual views.
 bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
   std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
   for (size_t i = 0; i < sizes.size(); ++i)
