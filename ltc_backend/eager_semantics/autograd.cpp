@@ -162,7 +162,7 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                             weight, bias, batch, channels, rest, groups, eps));
 }
 
-/// Runs an op with a copy of its first tensor in a different layout.
+/// Wraps an op to convert its first tensor to a different layout.
 class WithSelf final : public c10::OperatorKernel {
 public:
   using Layout = at::Tensor (*)(const at::Tensor &);
@@ -239,7 +239,8 @@ void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 
 /// Copies tensor by tensor if the lists mix tensors with a functional wrapper
 /// and tensors without one (for example, CPU tensors), because
-/// functionalization (torch 2.13) then fails an assertion.
+/// functionalization (torch 2.13) then fails an assertion. Before the copy,
+/// checks the tensors for overlaps as eager does.
 class ForeachCopy final : public c10::OperatorKernel {
 public:
   explicit ForeachCopy(c10::SafeKernelFunction previous)

@@ -184,8 +184,8 @@ struct OverlappingView final : OtherInverse {
   using OtherInverse::OtherInverse;
 
 private:
-  /// Each element of the base takes the value of the last written position of
-  /// the view that refers to it.
+  /// Each element of the base gets the value at the last written position of
+  /// the view that refers to this element.
   Tensor inverse(const Tensor &base, const Tensor &mutated) override {
     // The sum has the strides of the base, to which the view's strides refer;
     // `positionsIn` alone is in row-major order.

@@ -56,7 +56,7 @@ ArgumentWalk::ArgumentWalk(const OpRecord &record,
 void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   if (value.isDevice())
     checkLazyDevice(value.toDevice());
-  // A request for pinned memory runs eagerly, because the eager op raises its
+  // A call that requests pinned memory runs eagerly, so that eager raises its
   // own error.
   if (value.isBool() && value.toBool() && spec.name == "pin_memory")
     return giveUp("pinned memory");
@@ -103,7 +103,7 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
   bool isLazy = tensor.device().is_lazy();
   if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
     refuseCpuTensor(spec, tensor);
-  if (!isSupportedDType(tensor.scalar_type())) // some dtypes don't promote
+  if (!isSupportedDType(tensor.scalar_type())) // promotion rejects some dtypes
     return giveUp(dtypeObstacle(tensor.scalar_type()));
   typeState = at::native::update_result_type_state(tensor, typeState);
   if (!isLazy)
@@ -126,8 +126,7 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   scalars.push_back(isFloat ? DynamicScalar::of(number.toDouble())
                             : DynamicScalar::of(number.toLong()));
   numberTensorWords.push_back(attributes.words.size());
-  // Bools are marked, because eager rejects `x - True`, although it would
-  // compute `x - 1`.
+  // Bools are marked, because eager rejects `x - True`, but computes `x - 1`.
   bool isBool = type == at::kBool;
   attributes.header(Tag::numberTensor, isFloat | isWrapped << 1 | isBool << 2,
                     uint8_t(own));
@@ -213,7 +212,8 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  // A factor of zero drops its operand, whatever the operand contains.
+  // A `beta` of 0 stays a constant, because it drops its operand, whatever the
+  // operand contains.
   bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
   if (!spec.isDynamicScalar || isDefault || isDropped)
     return value.isDouble() ? attributes.floating(value.toDouble())
@@ -278,7 +278,7 @@ int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
                                     int64_t dim) const {
   if (!spec.isDim || dim >= 0 || operands.empty())
     return dim;
-  // Gradients of views count the dims of the viewed tensor.
+  // The `dim` of a view's gradient refers to the viewed tensor.
   int64_t rank = isGradientOfView(record.shapeRule)
                      ? int64_t(arguments[1].toListRef().size())
                      : operands[0].shape().dim();

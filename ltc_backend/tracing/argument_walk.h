@@ -20,7 +20,8 @@ namespace torch_ltc {
 
 class ArgumentWalk {
 public:
-  /// Throws c10::Error for CPU tensors, except arguments of rank 0 and indices.
+  /// Throws c10::Error for CPU tensors, except arguments of rank 0 and indices,
+  /// and for a lazy device that doesn't exist.
   ArgumentWalk(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
 
   /// Why the call can't be traced (for example, "complex numbers"); "" if it
@@ -66,7 +67,7 @@ bool isSupportedDType(c10::ScalarType type);
 /// Why an op on tensors of that type runs eagerly; "" if programs support the
 /// type.
 std::string dtypeObstacle(c10::ScalarType type);
-/// Throws a one-sentence error for a lazy device that doesn't exist.
+/// Throws c10::Error for a lazy device that doesn't exist.
 void checkLazyDevice(c10::Device device);
 
 } // namespace torch_ltc

@@ -21,8 +21,8 @@ namespace torch_ltc {
 class AssumedTruth {
 public:
   explicit AssumedTruth(TensorDataPtr flag) : flag(std::move(flag)) {}
-  /// None while no step has computed the bool. True if the step failed: its
-  /// error is reported to those who read its results.
+  /// None while no step has computed the bool. True if the step failed, because
+  /// code that reads results of the step gets its error.
   std::optional<bool> value() const;
 
 private:
@@ -32,12 +32,14 @@ private:
 /// Makes the calling thread assume that results of `_is_all_true` are true when
 /// they are read, unless a capture is recording.
 void beginAssuming();
-/// Ends `beginAssuming`; returns the assumed results.
+/// Ends what `beginAssuming` began; returns the results that were assumed to be
+/// true since.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
 /// Notes that the calling thread has traced a result of `_is_all_true`.
 void noteAllTrue(const at::Tensor &result);
-/// Whether this bool, which is about to be read, is assumed to be true.
+/// Returns whether this bool, which is about to be read, is assumed to be true.
+/// If it is, `endAssuming` will return it.
 bool assumeTrue(const at::Tensor &flag);
 
 } // namespace torch_ltc

@@ -18,7 +18,8 @@ namespace torch_ltc {
 std::vector<c10::OperatorHandle>
 opsOf(std::initializer_list<std::string_view> namespaces);
 
-/// All ops of namespace aten. The list is made once for all registrations.
+/// All ops of namespace aten. Kernels that are registered together share one
+/// list, because each call of `atenOps` makes a new list.
 using AtenOps = std::vector<c10::OperatorHandle>;
 AtenOps atenOps();
 
@@ -36,8 +37,8 @@ void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
 /// The op of that name. Throws c10::Error if there is none.
 c10::OperatorHandle findOp(const c10::OperatorName &name);
 
-/// Registers a `Kernel` that wraps the current kernel of op and key, which is
-/// passed to its constructor after `arguments`.
+/// Registers a `Kernel` that wraps the current kernel of `op` at `key`. The
+/// constructor of `Kernel` gets `arguments`, followed by the current kernel.
 template <typename Kernel, typename... Arguments>
 void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                     Arguments &&...arguments) {
@@ -49,9 +50,9 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
 }
 
 /// Registers `function` for a composite op: above autograd and, because
-/// autograd's keys are off in inference mode, at Functionalize. There,
-/// `function` also gets tensors of other devices, for which it must do what
-/// torch's composite kernel does.
+/// autograd's keys are off in inference mode, at Functionalize. At
+/// Functionalize, `function` also gets tensors of other devices, for which it
+/// must do what torch's composite kernel does.
 template <auto &function> void registerComposite(const char *name) {
   for (c10::DispatchKey key :
        {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})

@@ -37,7 +37,7 @@ std::atomic<bool> torch_ltc::hasNewCustomOps = false;
 
 namespace {
 
-/// The first of these keys at which the op's author has registered a kernel.
+/// Returns the first key in `inOrder` at which the op has a kernel.
 std::optional<DispatchKey>
 firstKernel(const OperatorHandle &op,
             std::initializer_list<DispatchKey> inOrder) {
@@ -69,9 +69,9 @@ bool hasAliases(const c10::FunctionSchema &schema) {
   return false;
 }
 
-/// Whether the op is one of FSDP's, which are compositions of aten's ops for
-/// any device. torch (2.13) registers a kernel for each of its own devices, and
-/// some of the ops write without declaring it.
+/// Whether the op is one of FSDP's. Their kernels compose aten ops and work on
+/// any device, but torch (2.13) registers them for its own devices only. Some
+/// of the ops write to arguments without declaring it.
 bool isComposition(const OperatorHandle &op) {
   return op.schema().name().starts_with("fsdp::") &&
          op.hasKernelForDispatchKey(DispatchKey::CPU);
@@ -121,7 +121,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The ops that have a kernel of ours, and those that haven't been checked yet.
+/// The ops that have a kernel of ours, and the new ops (`defined`) that may get
+/// one.
 struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;
@@ -136,8 +137,8 @@ CustomOps &customOps() {
   return *ops;
 }
 
-/// Whether the op is one of the hundreds of PyTorch's own that have no kernels
-/// for this device.
+/// Whether the op belongs to this library or to PyTorch. These hundreds of ops
+/// get no kernel here, except those with aliases.
 bool isOfTorch(const std::string &name) {
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",

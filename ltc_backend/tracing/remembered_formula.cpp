@@ -50,7 +50,7 @@ constexpr int32_t kNoElement = -1;
 /// A tensor in a call's arguments.
 struct Place {
   uint32_t argument;
-  int32_t element; // its position in a list, or kNoElement
+  int32_t element; // the position in a list, or kNoElement
   Source source;
 };
 
@@ -99,7 +99,7 @@ struct Formula {
 using FormulaPtr = std::shared_ptr<const Formula>;
 
 /// Hashes what a formula sees of its arguments. `addAll` returns false if the
-/// formula may see more of them.
+/// formula may see more of them than is hashed.
 class KindHash {
 public:
   bool addAll(c10::ArrayRef<IValue> values) {
@@ -221,8 +221,8 @@ public:
     forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
       add(tensor, {kOperand, numOperands++});
     });
-    // If two operands have the same value, a copy of it could come from either
-    // one.
+    // If two operands have the same value, the formula isn't remembered,
+    // because a copy of the value could come from either operand.
     for (const Known &a : tensors)
       for (const Known &b : tensors)
         if (a.data != b.data && hasSameValue(a, b))
@@ -252,7 +252,8 @@ public:
     formula->calls.push_back(std::move(call));
   }
 
-  /// Returns null if the formula did anything besides tracing these calls.
+  /// Returns the recorded formula, or null if the formula did anything besides
+  /// tracing the recorded calls.
   FormulaPtr finish(c10::ArrayRef<IValue> results) {
     forEachTensor(results,
                   [&](const at::Tensor &tensor, uint32_t, int32_t element) {
@@ -403,7 +404,7 @@ private:
   std::unordered_map<Hash128, FormulaPtr, Hash128Hasher> formulas;
 };
 
-/// Repeats the formula's calls: replaces the operands in `stack` by the
+/// Repeats the formula's calls. Replaces the arguments in `stack` by the
 /// results.
 void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
   std::vector<at::Tensor> operands;
@@ -434,7 +435,8 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
     stack.emplace_back(valueOf(source));
 }
 
-/// Wraps an op's kernel at key Lazy, a formula in Python.
+/// Wraps an op's kernel at key Lazy, a formula in Python, to run it only once
+/// for each kind of call that can be recorded.
 class RememberedFormula final : public c10::OperatorKernel {
 public:
   explicit RememberedFormula(c10::SafeKernelFunction previous)

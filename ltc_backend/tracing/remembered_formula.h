@@ -2,14 +2,14 @@
 //
 // Some ops are rewritten into traced ops by formulas in Python. A formula takes
 // 30 to 800 us for each call, far longer than eager's whole op. A formula sees
-// sizes, dtypes and numbers, but no values, so calls whose arguments are equal
-// in these (calls of one kind) trace the same ops. The first call of a kind
-// runs the formula and records the calls that it traces; later calls repeat
-// these without Python.
+// sizes, dtypes and numbers, but no values, so calls that agree in these (calls
+// of one kind) trace the same ops. The first call of a kind runs the formula
+// and records the calls that it traces; later calls of the kind repeat the
+// traced calls without Python.
 //
-// If the formula does something that a recording doesn't describe (it draws,
-// reads values, uses other tensors, writes in place or falls back to eager),
-// calls of this kind always run the formula.
+// If the formula does something that a recording doesn't describe (it draws
+// random numbers, reads values, uses tensors other than its operands, writes in
+// place or falls back to eager), calls of this kind always run the formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ extern thread_local FormulaRecording *openRecording;
 void recordCall(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments,
                 const std::vector<at::Tensor> &results);
 
-/// Must be called by `traceOp` after each call.
+/// Must be called after each traced call.
 inline void noteTracedCall(const OpRecord &record,
                            c10::ArrayRef<c10::IValue> arguments,
                            const std::vector<at::Tensor> &results) {
@@ -43,8 +43,8 @@ inline void noteTracedCall(const OpRecord &record,
 }
 
 /// Remembers the formulas of these ops ("aten::trace"), whose kernels at Lazy
-/// and AutogradLazy are formulas in Python. Without a gradient, the formula at
-/// Lazy is used for both.
+/// and AutogradLazy are formulas in Python. Calls without a gradient skip the
+/// formula at AutogradLazy and use that at Lazy.
 void rememberFormulas(const std::vector<std::string> &ops);
 
 } // namespace torch_ltc

@@ -14,8 +14,8 @@ namespace torch_ltc {
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 
-/// Makes all current kernels of `ops` at key Lazy try
-/// `callWithFunctionalization` first.
+/// Makes all current kernels of `ops` at key Lazy first try
+/// `callWithFunctionalization` for calls inside a `__torch_dispatch__`.
 void registerSubclassCalls(const AtenOps &ops);
 
 } // namespace torch_ltc

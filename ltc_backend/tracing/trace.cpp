@@ -153,7 +153,7 @@ std::vector<at::Tensor> resultsOf(const torch::lazy::NodePtr &node) {
   return results;
 }
 
-/// What the trace cache and the shape rules tell about a call.
+/// What the trace cache and the shape rules return for a call.
 struct Lookup {
   /// The node of an equal call, if the cached trace continues with one.
   torch::lazy::NodePtr node;
@@ -165,7 +165,8 @@ struct Lookup {
   std::vector<torch::lazy::Shape> shapes;
 };
 
-/// Completes `call` and looks it up. Throws if its shapes can't be inferred.
+/// Completes `call` from `walk`, and looks it up in the trace cache. Throws if
+/// the results' shapes can't be inferred.
 Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
               ArgumentWalk &walk) {
   const OpRecord &record = call.record;
@@ -226,7 +227,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     rule = StrideRule::LikeSelf;
   else if (rule == StrideRule::LikeSelf && arguments[0].isTensor() &&
            hasRepeatedElements(arguments[0].toTensor()))
-    rule = StrideRule::Preserve; // as in eager: elements don't overlap
+    rule = StrideRule::Preserve; // eager's result repeats no elements
   if (!walk.obstacle().empty()) {
     if (otherwise == Otherwise::Nothing)
       return {};

@@ -18,8 +18,9 @@ namespace torch_ltc {
 std::vector<at::Tensor> traceOp(const OpRecord &record,
                                 c10::ArrayRef<c10::IValue> arguments);
 
-/// Traces the op that copies a view, if that is possible with these arguments.
-/// Otherwise does nothing and returns an undefined tensor.
+/// Traces a call of `record`, the copying op of a view, if that is possible
+/// with these arguments. Otherwise does nothing and returns an undefined
+/// tensor.
 at::Tensor traceView(const OpRecord &record,
                      c10::ArrayRef<c10::IValue> arguments);
 
@@ -31,8 +32,8 @@ at::Tensor traceOp(const std::string &name,
 /// for an in-place op, whose result keeps the strides of the first argument.
 void noteInPlace(const OpRecord &record);
 
-/// Notes that `result`, a lazy tensor without wrapper, is about to become the
-/// value of the tensor that held the first operand of the result's op.
+/// Notes that `result`, a lazy tensor without wrapper, is about to replace the
+/// first operand of its op as the value of a tensor.
 void markInPlace(const at::Tensor &result);
 
 } // namespace torch_ltc

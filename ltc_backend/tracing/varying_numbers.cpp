@@ -131,8 +131,9 @@ void VaryingNumbers::forget() {
   wholes.clear();
 }
 
-/// Returns a hash of the preceding ops and of the call without numbers that may
-/// vary, which are added to `numbers`; for `Sizes::Any` also without sizes.
+/// Returns a hash of the preceding ops and of the call. The hash excludes
+/// numbers that may vary, which are added to `numbers`, and, for `Sizes::Any`,
+/// sizes.
 Hash128 VaryingNumbers::placeOf(const OpRecord &record,
                                 const ArgumentWalk &walk, Sizes sizes,
                                 Numbers &numbers) const {
@@ -265,7 +266,8 @@ bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
   return any;
 }
 
-/// The numbers that have differed in traces of any sizes; null if none has.
+/// Returns a flag for each number: whether it has differed between traces of
+/// any sizes. Returns null if none has.
 const c10::SmallVector<bool, 4> *
 VaryingNumbers::findUnsized(const OpRecord &record, const ArgumentWalk &walk) {
   if (!record.hasUnsizedNumbers || config().varying_sizes.get() == "off")

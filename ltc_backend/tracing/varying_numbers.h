@@ -1,28 +1,29 @@
 //===- varying_numbers.h - Numbers that differ between traces ---*- C++ -*-===//
 //
-// Some numbers of calls, such as a slice's start, an index or a shift,
-// determine neither structure nor sizes (column `varies` of the op table). Such
-// a number is a constant of the program until it differs from its value in an
-// earlier trace; from then on, it is a dynamic scalar at this place of the
-// trace, like a learning rate:
+// Some number arguments, such as a slice's start, an index or a shift,
+// determine neither the structure of the program nor, by themselves, sizes
+// (column `varies` of the op table). Such a number is a constant of the program
+// until it differs from its value in an earlier trace; from then on, it is a
+// dynamic scalar at this place of the trace, like a learning rate:
 //
 //   batch = corpus[i : i + 20]     step 1: slice_copy(start=0, end=20)
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
-// A number that can't determine sizes (a bound of `clamp`, the ends of
-// `linspace`) is also compared with traces of other sizes, so that it doesn't
-// become a constant again at each new size. The ends of a slice
-// (`x[begin:end]`) become dynamic scalars for any length of the slice if both
-// have moved while the sliced size stayed the same: then the ends don't follow
-// this size. (If the size differs in each trace, they may follow it.)
+// A number that doesn't follow from sizes (for example, a bound of `clamp` or
+// an end of `linspace`) is also compared with its value in traces of other
+// sizes, so that it doesn't become a constant again at each new size. The ends
+// of a slice (`x[begin:end]`) become dynamic scalars for any length of the
+// slice if both have moved while the sliced size stayed the same: then the ends
+// don't follow this size. (If the size differs in each trace, they may follow
+// it.)
 //
 // A place in a trace is determined by the preceding ops, and by the call itself
-// without these numbers. The decision only affects which program is requested.
-// A program with a dynamic scalar computes the same as one with a constant, so
-// a wrong guess only costs a compilation; and everything after the tracer
-// (hash, trace cache, tiers, captures, texts) treats the number as an ordinary
-// scalar.
+// without these numbers. Making a number a dynamic scalar only affects which
+// program is requested. A program with a dynamic scalar computes the same as
+// one with a constant, so a wrong guess only costs a compilation; and
+// everything after the tracer (hash, trace cache, tiers, captures, texts)
+// treats the number as an ordinary scalar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,9 +49,9 @@ public:
   static VaryingNumbers &ofThisThread();
 
   /// Turns the numbers that have differed at this place before into dynamic
-  /// scalars, and returns whether there are any. Must be called for each call
-  /// before it is traced. If a number has ever changed at this place, sets
-  /// `shapes` to the results' shapes, with `infer`, which may throw.
+  /// scalars, and returns whether there are any. Must be called before each op
+  /// is traced. If a number has ever changed at this place, sets `shapes` to
+  /// the results' shapes, which `infer` returns. Throws what `infer` throws.
   bool parametrize(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 

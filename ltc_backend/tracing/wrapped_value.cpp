@@ -26,7 +26,7 @@ at::Tensor torch_ltc::valueOf(const at::Tensor &tensor) {
   return functionalization::from_functional_tensor(tensor);
 }
 
-/// `value` as an inference tensor.
+/// Returns a copy of `value` as an inference tensor.
 static at::Tensor inferenceValue(const at::Tensor &value) {
   c10::InferenceMode mode;
   torch_ltc::NewMemory memory;
@@ -37,8 +37,8 @@ static at::Tensor inferenceValue(const at::Tensor &value) {
 
 void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
   // The new value of an inference tensor must be an inference tensor as well,
-  // because a view is one if its base's value is one. A value that was computed
-  // from normal tensors isn't.
+  // because a view is an inference tensor if its base's value is one. So a
+  // value that was computed from normal tensors is converted.
   bool isOtherKind = tensor.is_inference() && !value.is_inference();
   functionalization::replace_(tensor,
                               isOtherKind ? inferenceValue(value) : value);

@@ -61,8 +61,8 @@ void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 using ViewRecords =
     std::vector<std::shared_ptr<at::functionalization::ViewMeta>>;
 
-/// Makes a wrapper see its memory through other views; returns the previous
-/// views.
+/// Makes a wrapper see its memory through the views `records`; returns the
+/// previous records.
 ViewRecords replaceViewRecords(const at::Tensor &tensor, ViewRecords records);
 
 /// Gives the tensor new memory if only a Python storage object shares the

@@ -79,8 +79,8 @@ private:
     Tensor value;
   };
 
-  /// A tensor argument and its copy on the CPU; `visit` is its index among the
-  /// tensors of all arguments.
+  /// A tensor argument and its copy on the CPU; `visit` is the tensor's index
+  /// among the tensors of all arguments.
   struct Place {
     size_t visit;
     Tensor wrapper;
@@ -89,8 +89,8 @@ private:
     Tensor onCpu;
   };
 
-  /// The `visit`th result, if it is an argument or, if `onCpu` is defined, a
-  /// view of one.
+  /// The `visit`th result, which is the argument `wrapper` or, if `onCpu` is
+  /// defined, a view of it.
   struct Returned {
     size_t visit;
     Tensor wrapper;
@@ -170,8 +170,9 @@ private:
       });
   }
 
-  /// Returns an undefined tensor if the result is an argument or a view of one,
-  /// and notes it in `returned`: it must not become a new tensor.
+  /// If the result is an argument or a view of one, notes the result in
+  /// `returned` and returns an undefined tensor, because the result must not
+  /// become a new tensor. A view with a different dtype is copied.
   Tensor separate(const Tensor &result, size_t visit) {
     for (const Place &place : places) {
       if (place.onCpu.is_same(result)) {
@@ -241,7 +242,7 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
   leavePythonStorage(tensor);
   bool isBase = functional::isBaseTensor(tensor);
   if (isBase && tensor.storage().use_count() == 1)
-    return; // becomes the value unchanged
+    return; // `setValue` also sets the sizes
   int64_t offset = tensor.sym_storage_offset().expect_int(), end = offset;
   for (int64_t dim = 0; dim < value.dim() && value.numel(); ++dim)
     end += (value.size(dim) - 1) * value.stride(dim);

@@ -51,14 +51,14 @@ bool isLazyWrapper(const at::Tensor &tensor);
 
 /// Runs the op's CPU kernel on copies of its arguments, which have the
 /// arguments' strides and share memory as the arguments do, and writes the new
-/// values into the arguments. Replaces the arguments in `stack`, tensors as the
-/// user holds them, by the results.
+/// values into the arguments. Replaces the arguments in `stack`, functional
+/// wrappers as the user holds them, by the results.
 void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);
 
-/// Sets the value of `tensor`, as the user holds it, to `value`, a lazy tensor
-/// without wrapper: converted to the tensor's dtype, and with the tensor's
-/// strides unless `tensor` must be resized, because the sizes differ.
+/// Writes `value`, a lazy tensor without wrapper, to `tensor`, a functional
+/// wrapper as the user holds it. Converts `value` to the tensor's dtype. If the
+/// sizes are equal, `tensor` keeps its strides; otherwise it is resized.
 void writeResult(const at::Tensor &tensor, at::Tensor value);
 
 } // namespace torch_ltc
