@@ -26,8 +26,8 @@ namespace torch_ltc {
 /// Functions for the language's lock. `release` releases the lock if the
 /// calling thread holds it, and returns the state with which `acquire` takes it
 /// again; null if the thread doesn't hold the lock. `checkSignals` takes the
-/// lock itself and throws the exception that a signal handler has raised
-/// (KeyboardInterrupt).
+/// lock itself and throws the exception that a signal handler has raised (for
+/// example, KeyboardInterrupt).
 struct LanguageLock {
   void *(*release)();
   void (*acquire)(void *state);
@@ -131,8 +131,8 @@ private:
   TraceLockRelease withoutTraceLock;
 };
 
-// The functions below wait inside a BlockingScope, and throw exceptions that
-// signal handlers raise meanwhile.
+// The functions below must be called while a BlockingScope exists. They throw
+// exceptions that signal handlers raise during the wait.
 
 inline constexpr std::chrono::milliseconds untilSignalsAreChecked{20};
 

@@ -21,8 +21,8 @@ class Buffer;
 /// The steps that one thread has scheduled, by number.
 struct StepSequence {
   std::atomic<uint64_t> scheduled{0};
-  /// The user knows of the errors in steps up to this one: one of the errors
-  /// was raised after all of these steps had been scheduled.
+  /// The errors of all steps up to this number count as raised: one of them was
+  /// raised after all of these steps had been scheduled.
   std::atomic<uint64_t> raised{0};
 };
 
@@ -75,7 +75,7 @@ public:
   explicit Completion(Of of = Of::Results) : of(of) {}
 
   /// Whether the results are new values of existing tensors. After most errors
-  /// these keep their old values, so that reading them isn't an error.
+  /// the tensors keep their old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
   /// Ends the step. `outcomes`: the outcomes of a failed step's results; empty

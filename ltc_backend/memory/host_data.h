@@ -46,18 +46,19 @@ public:
   bool isReady() const { return !producerPtr || producerPtr->isDone(); }
   /// Waits for the producer; throws its error.
   void wait() const;
-  /// How often the calling thread has waited; each read of a value waits once.
+  /// How often the calling thread has called `wait` or `noteRead`: once for
+  /// each read of a value.
   static uint64_t numWaits();
-  /// Counts a value that is read without waiting.
+  /// Counts a read that needs no wait.
   static void noteRead();
 
-  /// Waits, and returns a CPU tensor on the same memory, which it keeps alive.
+  /// Waits, and returns a CPU tensor that shares the memory and keeps it alive.
   /// The caller must not write to the tensor or pass it to the user.
   at::Tensor sharedTensor() const;
   /// Waits, and returns a CPU tensor with its own memory.
   at::Tensor copyToTensor() const;
-  /// Returns such a copy with the given strides. Elements may only share memory
-  /// along dimensions of stride 0.
+  /// Waits, and returns a copy with the given strides. Elements of the copy may
+  /// share memory only along dimensions of stride 0.
   at::Tensor copyToTensor(at::IntArrayRef strides) const;
 
   const std::string &name() const { return nameText; }
@@ -73,7 +74,7 @@ public:
   void Assign(const torch::lazy::BackendData &data) override;
   bool HasValue() const override { return bufferPtr != nullptr; }
 
-  /// Whether other data has the same buffer, so that no step may reuse it.
+  /// Whether other data has the same buffer, so that no step may overwrite it.
   bool sharesBuffer() const { return isBufferShared; }
 
 private:

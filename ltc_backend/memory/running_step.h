@@ -12,7 +12,7 @@ namespace torch_ltc {
 inline thread_local bool isRunningStep = false;
 
 /// Whether the process was forked from one that had run steps, so that the
-/// worker thread doesn't exist here.
+/// worker thread is missing in this process.
 inline std::atomic<bool> isWorkerMissing{false};
 
 /// While such an object exists, the calling thread is marked as running a step.

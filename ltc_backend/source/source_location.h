@@ -31,7 +31,7 @@ LocationId internLocation(const std::string &file, int line);
 Location locationOf(LocationId id);
 
 /// Returns the location of the calling thread's innermost user frame,
-/// regardless of the configuration: for messages and logs.
+/// regardless of the configuration. Used for messages and logs.
 LocationId captureLocation();
 /// `captureLocation()` if option source_info is on, otherwise 0.
 LocationId captureLocationIfWanted();

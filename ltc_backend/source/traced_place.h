@@ -12,8 +12,9 @@ struct TracedPlace {
   ModulePathId module = 0;
 };
 
-/// Source of the op that is being traced; while autograd runs backward, that of
-/// the forward op to whose gradient the op belongs.
+/// Returns the source of the op that is being traced. While autograd runs
+/// backward, returns the source of the forward op to whose gradient the op
+/// belongs.
 TracedPlace tracedPlace();
 
 } // namespace torch_ltc
