@@ -8,7 +8,8 @@
 //
 // `bind` reads the symbols' values from another graph and compares all numbers
 // of that graph with the expressions, so a wrong expression is never used;
-// `refine` corrects it with the numbers of the graph that didn't fit.
+// `refine` fits the expressions again, also to the numbers of a graph that they
+// didn't fit.
 // `instantiate` makes the concrete graph for given values of the symbols; the
 // shapes of results are inferred again, by the same rules as when an op is
 // traced.
@@ -25,7 +26,7 @@
 
 namespace torch_ltc {
 
-/// A number that may differ between graphs of the skeleton.
+/// A number that may differ between graphs with the same skeleton.
 struct NumberSlot {
   enum class Kind : uint8_t {
     ParameterSize,
@@ -102,12 +103,14 @@ public:
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
   /// Returns the graph at these values, with the name `name`. Throws c10::Error
-  /// if it doesn't exist because sizes don't match or a size becomes 0 or 1.
+  /// if there is no such graph, because sizes don't match or a size becomes 0
+  /// or 1.
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
-  /// Vectors of symbol values at which the graph exists; the compiler compares
-  /// its outputs for them. Each symbol has a different value in each vector;
-  /// the remainders of the values differ as well (size_stand_ins.h).
+  /// Vectors of symbol values at which the graph exists; the compiler compiles
+  /// the graph for each vector and compares its outputs. Each symbol has a
+  /// different value in each vector; the remainders of the values differ as
+  /// well (size_stand_ins.h).
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// A text with one line for each symbol and each number that is an

@@ -9,8 +9,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Maximum number of distinct sizes, besides those of the op's operands, of
-/// which an argument may be an expression.
+/// Maximum number of distinct sizes that are tried as terms of an argument's
+/// expression, besides those of the op's operands.
 constexpr size_t kMaxCandidates = 48;
 
 } // namespace
@@ -87,13 +87,13 @@ private:
     }
   }
 
-  /// Adds a slot for each length of a slice that differs between traces, before
-  /// the slots of the slice's start and end. If these follow from no other
-  /// sizes, start and length become symbols. If start and end were the symbols,
-  /// the length would be their difference, and small at their stand-ins. The
-  /// length to which a varying size is padded is a slot as well, even if it is
-  /// the same in all traces, because it may have to be a multiple of some
-  /// number.
+  /// If the node is a slice, adds a slot for each of its lengths that differs
+  /// between traces, before the slots of the slice's start and end. If start
+  /// and end follow from no other sizes, start and length become symbols. If
+  /// start and end were the symbols, the length would be their difference, and
+  /// small at their stand-ins. If the node is a pad, the length to which a
+  /// varying size is padded gets a slot even if it is the same in all traces,
+  /// because it may have to be a multiple of some number.
   void addLengths(uint32_t position, uint32_t size) {
     const SnapshotNode &node = graph.base->nodes[position];
     bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
@@ -163,8 +163,8 @@ private:
     }
   }
 
-  /// Returns the symbol with these values, if any: parameters that are indexed
-  /// together have one bound.
+  /// Returns the symbol with these values, if any, because parameters that are
+  /// indexed together have the same bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
     for (const SizeCandidate &symbol : symbols)
       if (symbol.values == column)
@@ -199,8 +199,8 @@ private:
   }
 
   /// Whether the slot is the length of a slice whose start and end follow from
-  /// other sizes, or a padded length whose pad does. Such a length needs no
-  /// expression.
+  /// other sizes, or a padded length whose pad follows from other sizes. Such a
+  /// length needs no expression.
   bool isKnownLength(uint32_t slot,
                      c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
     const NumberSlot &length = graph.slots[slot];
@@ -241,8 +241,8 @@ private:
            ShapeRule::constant_padShape;
   }
 
-  /// The negated pad at the other end of this dimension, if it is the same in
-  /// all traces.
+  /// Returns the negated pad at the other end of the dimension of `length`, if
+  /// that pad is the same in all traces. `pad`: the pad at one end.
   std::optional<int64_t> otherPad(const NumberSlot &length,
                                   const Column &pad) const {
     Column sizes = columns.sizes(
@@ -344,10 +344,10 @@ private:
     }
   }
 
-  /// Stand-ins grow with the symbol's index, and a slice's end, an index or a
-  /// diagonal's length must stay below the size that bounds it. So symbols are
-  /// ordered by the sum of their values, which is lower for a symbol that is
-  /// below another one in all traces.
+  /// Orders the symbols by the sum of their values, which is lower for a symbol
+  /// that is below another one in all traces. Stand-ins grow with the symbol's
+  /// index, and a slice's end, an index or a diagonal's length must stay below
+  /// the size that bounds it.
   void orderSymbols() {
     std::vector<uint32_t> order(symbols.size()), rank(symbols.size());
     std::iota(order.begin(), order.end(), 0);

@@ -84,8 +84,8 @@ private:
     return std::nullopt;
   }
 
-  /// The values that the integer may have at the other sizes, the likeliest
-  /// first.
+  /// Returns the values that `number`, an integer argument of the node, may
+  /// have at the other sizes, the likeliest first.
   std::vector<int64_t> candidates(const SnapshotNode &node,
                                   int64_t number) const {
     std::vector<int64_t> result;
@@ -223,7 +223,7 @@ private:
 
   const GraphSnapshot &base;
   c10::ArrayRef<MarkedSize> marked;
-  c10::ArrayRef<OtherSize> others; // of `marked`
+  c10::ArrayRef<OtherSize> others; // one for each marked size
   ResizedGraph resized;
   bool isFromSeen = true;
   std::vector<OtherSize> seen;
@@ -307,8 +307,8 @@ std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
   return result;
 }
 
-/// The dimensions, each with its constant size, along which slices of varying
-/// lengths are read or written.
+/// Returns the dimensions along which slices of varying lengths are read or
+/// written, each with its size, which is the same in all traces.
 std::set<std::pair<uint32_t, int64_t>>
 dimsOfParts(const GraphSnapshot &graph,
             const std::vector<TraceNumbers> &traces) {

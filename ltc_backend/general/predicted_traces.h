@@ -33,9 +33,9 @@ predictTraces(const GraphSnapshot &graph,
 
 /// Predicts the numbers as if the sizes that bound slices were marked as
 /// dynamic: sizes of parameters that are the same in all traces although slices
-/// of varying lengths are read or written along these dimensions. Such traces
-/// don't show which other numbers follow from the size (for example, the size
-/// of a convolution's result).
+/// of varying lengths are read or written along their dimensions. Because such
+/// a size is constant, `traces` don't show which other numbers follow from it
+/// (for example, the size of a convolution's result).
 std::vector<TraceNumbers>
 predictBounds(const GraphSnapshot &graph,
               const std::vector<TraceNumbers> &traces);

@@ -155,7 +155,7 @@ void ResizedGraph::inferOp(SnapshotNode &node) {
   checkAlike(shapes.size() == node.shapes.size(), node);
   for (size_t i = 0; i < shapes.size(); ++i) {
     checkAlike(shapes[i].dim() == node.shapes[i].dim(), node);
-    // The default dtype may have changed since the graph was traced.
+    // Keeps the traced dtype, because the default dtype may have changed since.
     node.shapes[i] = Shape(node.shapes[i].scalar_type(), shapes[i].sizes());
   }
 }

@@ -34,8 +34,9 @@ public:
   GraphSnapshot take() { return std::move(changed); }
 
 private:
-  /// Infers the shape of a slice whose start or end is a dynamic scalar. Its
-  /// length doesn't follow from the operands: `setResultSize` has set it.
+  /// Infers the shape of a slice whose start or end is a dynamic scalar. The
+  /// slice's length doesn't follow from the operands: `setResultSize` has set
+  /// it.
   void inferPart(SnapshotNode &node);
   /// Infers the result's shape for an op that writes such a slice
   /// (`slice_scatter`, `slice_backward`).

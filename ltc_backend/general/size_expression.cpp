@@ -116,7 +116,7 @@ public:
   /// Tries `c * size + d` with |d| <= `limit`; c is 1 unless `anyFactor`.
   void affine(Candidates candidates, int64_t limit, bool anyFactor) {
     for (const SizeCandidate &candidate : candidates) {
-      size_t other = 1; // a trace with another size than the first trace
+      size_t other = 1; // a trace whose size differs from the first trace's
       while (other + 1 < numbers.size() &&
              candidate.values[other] == candidate.values[0])
         ++other;

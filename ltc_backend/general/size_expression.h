@@ -7,8 +7,8 @@
 //
 // `product`, `quotient` and `addend` are symbols, or sizes of values that
 // precede the number in the trace. In `view(b, c * h)` after a convolution, the
-// second number is the product of two sizes of the view's operand, however
-// these follow from the symbols.
+// second number is the product of two sizes of the view's operand, regardless
+// of how these sizes follow from the symbols.
 //
 //===----------------------------------------------------------------------===//
 

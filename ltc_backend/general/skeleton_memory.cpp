@@ -84,7 +84,7 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   }
   if (hasDynamicMarks(*graph) && !hasDynamicMarks(*entry.base))
     entry.base = graph;
-  // The graph has been noted before: its program was dropped, or options
+  // A graph may be noted again because its program was dropped or options
   // changed.
   if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
     return result;

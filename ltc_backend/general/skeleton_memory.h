@@ -1,10 +1,10 @@
 //===- skeleton_memory.h - Remembers skeletons and numbers ------*- C++ -*-===//
 //
 // A graph without a program has either a new skeleton or a known one with new
-// numbers. The numbers of such graphs are remembered. Those of two or more
-// graphs determine a general graph, which a later graph fits or corrects. If
-// sizes are marked as dynamic, one graph is enough: the numbers of further
-// graphs are predicted.
+// numbers. The numbers of such graphs are remembered. Two or more graphs with
+// the same skeleton determine a general graph, which a later graph fits or
+// corrects. If sizes are marked as dynamic, one graph is enough: the numbers of
+// further graphs are predicted.
 //
 //===----------------------------------------------------------------------===//
 

@@ -87,8 +87,9 @@ private:
     }
   }
 
-  /// Adds the size, and the same dimension of parameters of the same shape,
-  /// such as an optimizer's states; from mode `All` on, also all equal sizes.
+  /// Adds `size` and the sizes of the same dimension of parameters that have
+  /// the same shape, such as an optimizer's states. In the modes `All` and
+  /// `Operands`, also adds all equal sizes of parameters.
   void addBound(uint32_t size) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)
@@ -140,10 +141,10 @@ private:
     }
   }
 
-  /// The operand's dimension that dimension `dim` of a result comes from, as
-  /// far as the shapes show: the same one, or, if the result is a view of
-  /// another shape, the nearest dimension of the same size, counted from the
-  /// last dimension.
+  /// Returns the operand's dimension that dimension `dim` of a result comes
+  /// from, as far as the shapes show: the same one or, if the result is a view
+  /// of a different shape, the nearest dimension of the same size, counted from
+  /// the last dimension.
   static std::optional<uint32_t> sameSize(const torch::lazy::Shape &from,
                                           const torch::lazy::Shape &to,
                                           uint32_t dim) {

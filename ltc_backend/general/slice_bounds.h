@@ -22,7 +22,7 @@ namespace torch_ltc {
 /// lengths.
 enum class Bounds : uint8_t {
   Constant, ///< none
-  Size,     ///< the bound, and the same dimension of parameters of its shape
+  Size,     ///< the bound, and the same dimension of equally shaped parameters
   Equal,    ///< as `Size`; equal integers of arguments become the symbol, too
   All,      ///< as `Equal`, and all equal sizes of parameters
   Operands  ///< as `All`, and the operands' sizes of ops with varying arguments

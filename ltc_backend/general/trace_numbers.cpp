@@ -86,7 +86,8 @@ private:
   }
 
   /// Returns the arguments, with an empty string for each text that names
-  /// sizes: a program whose check fails takes the text from the traced graph.
+  /// sizes. The skeleton doesn't need these texts: a program whose check fails
+  /// reads the text from the traced graph.
   static AttributeWriter withoutTexts(const SnapshotNode &node) {
     const std::vector<Word> &words = node.attributes->words;
     AttributeWriter result;

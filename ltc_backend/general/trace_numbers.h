@@ -3,12 +3,13 @@
 // A graph consists of a skeleton and of numbers that may differ between traces
 // of one Python program:
 //
-//   skeleton   ops, operands, dtypes, ranks, all arguments except integers that
-//              may follow sizes; which sizes are 0 or 1, because these decide
-//              how operands are broadcast; which integers are -1, 0, 1 or a
-//              sentinel like the largest int64, and the signs of others; for
-//              positions (a slice's start), only which are 0, and the signs;
-//              sizes that are marked as static
+//   skeleton   ops, operands, dtypes, ranks, which parameters are donatable;
+//              all arguments except integers and texts that may follow from
+//              sizes; which sizes are 0 or 1, because these decide how operands
+//              are broadcast; which integers are -1, 0, 1 or a sentinel like
+//              the largest int64, and the signs of all other integers; for
+//              positions (for example, a slice's start), only which are 0, and
+//              the signs; sizes that are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
 // The op table knows which integers may differ (`ArgumentSpec::followsSizes`).

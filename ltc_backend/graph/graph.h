@@ -73,9 +73,9 @@ struct DataUse {
 /// All uses of data, in the order of the graph's operands.
 std::vector<DataUse> dataUses(const Graph &graph);
 
-/// Updates the data and scalars of `graph`, whose ops have got new ones since
-/// it was built. Returns false if the ops now form a different graph, because
-/// they share data in a different way; `graph` is then invalid.
+/// Updates the data and scalars of `graph` after its ops have been called again
+/// with new data and scalars. Returns false if the ops now form a different
+/// graph, because they share data in a different way; `graph` is then invalid.
 bool renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses);
 
 struct SnapshotNode {
@@ -115,8 +115,9 @@ using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
 GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
                            const std::vector<bool> &donatable);
 
-/// Returns the parameter that the result updates: the result of an op that was
-/// called in place replaces an operand of the same shape (`OpRecord::updates`).
+/// Returns the parameter that the result updates, if any. The result of an op
+/// may replace an operand of the same shape (`OpRecord::updates`), which may be
+/// the parameter or in turn replace it.
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 

@@ -41,8 +41,8 @@ inline bool isViewOrInverse(const OpRecord &record) {
   }
 }
 
-/// Answers the same question for any op, including ops with several results.
-/// `record`: the op's row of the op table, or null.
+/// Whether `op`, which may have several results, copies a view or computes a
+/// written base. `record`: the op's row of the op table, or null.
 inline bool isViewOrInverse(const c10::OperatorHandle &op,
                             const OpRecord *record) {
   return op.hasTag(at::Tag::view_copy) || (record && isViewOrInverse(*record));

@@ -66,10 +66,10 @@ TensorDataPtr &effects() {
   return *tensor;
 }
 
-/// Sorts the tensor of the effects first, so that collectives start before the
-/// step waits for one, then the other tensors by creation. Tensors that were
-/// written again have moved to the end of the list; a stable order of the
-/// outputs keeps the graph's hash the same from step to step.
+/// Sorts the tensor of the effects first, so that all collectives start before
+/// the step waits for a collective, then the other tensors by creation. Tensors
+/// that were written again have moved to the end of the list; a stable order of
+/// the outputs keeps the graph's hash the same from step to step.
 void sortByAge(std::vector<TensorDataPtr> &tensors) {
   auto age = [](const TensorDataPtr &tensor) {
     return std::pair(tensor != effects(), tensor->unique_id);
@@ -317,8 +317,8 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
     normal.emplace(false);
   at::Tensor tensor =
       torch::lazy::CreateAtenFromLtcTensor(LazyTensorMaker(std::move(data)));
-  // LTCTensorImpl (torch 2.13) always reports row-major strides, unless it
-  // leaves the answer to the base class.
+  // Makes the base class report sizes and strides, because LTCTensorImpl (torch
+  // 2.13) always reports row-major strides.
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
   impl->set_sizes_contiguous(sizes);
@@ -392,9 +392,9 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
     return tensor;
   at::Tensor wrapper =
       at::functionalization::impl::to_functional_tensor(tensor);
-  // A wrapper shares its value's version counter. torch's factories return a
-  // copy of a tensor whose counter is shared, and a mode wouldn't know that
-  // copy (torch 2.13).
+  // Replaces the version counter, which a wrapper shares with its value:
+  // torch's factories return a copy of a tensor whose counter is shared, and a
+  // mode wouldn't know that copy (torch 2.13).
   if (isForPython && !wrapper.is_inference())
     wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
   return wrapper;

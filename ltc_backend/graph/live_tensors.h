@@ -102,8 +102,8 @@ void addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 /// Number of lazy tensors in the process.
 int64_t numLiveTensors();
 
-/// Returns the state of a lazy tensor, or null if `tensor` isn't lazy. If it
-/// has a functional wrapper, first applies the wrapper's pending updates.
+/// Returns the state of a lazy tensor, or null if `tensor` isn't lazy. If
+/// `tensor` is a functional wrapper, first applies its pending updates.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
 /// `hook` is called once, when a second thread creates a lazy tensor.

@@ -36,7 +36,7 @@ IValue NodeArguments::build(const Attribute &attribute,
                             const ArgumentSpec &spec) {
   switch (attribute.tag) {
   case Tag::none:
-    // The default dtype may have changed since the op was traced.
+    // Passes the traced dtype, because the default dtype may have changed.
     if (spec.kind == ArgumentKind::DType && !node.record->hasTensorArgument)
       return int64_t(node.shapes[0].scalar_type());
     return spec.defaultValue && !spec.defaultValue->isNone()
@@ -117,7 +117,8 @@ IValue NodeArguments::optionalOperandList(const Attribute &attribute) {
 
 IValue NodeArguments::numberTensor(const Attribute &attribute) {
   const DynamicScalar &number = scalars[scalar++];
-  // Kernels for 16-bit floats don't round a wrapped number.
+  // Passes a wrapped number as a double: kernels for 16-bit floats don't round
+  // it.
   bool isWrapped = attribute.count & 2;
   auto dtype = c10::ScalarType(attribute.small);
   if (!isWrapped || !at::isReducedFloatingType(dtype))

@@ -162,8 +162,8 @@ std::vector<RecordedOp *> &TraceCache::continuations() {
 bool TraceCache::begin() {
   state = State::Following;
   // Doesn't reuse nodes if torch collects its own debug information: a node
-  // gets that when it is constructed, so a reused node would have that of an
-  // earlier step.
+  // gets this information when it is constructed, so a reused node would have
+  // the information of an earlier step.
   if (config().reuse_traces.get() && !FLAGS_torch_lazy_ir_debug)
     return true;
   forget();
@@ -207,8 +207,8 @@ bool TraceCache::leavesBranch() const {
 
 NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
                            std::vector<torch::lazy::Shape> shapes) {
-  // A trace isn't cached if it reads nodes of other traces: of another thread,
-  // or of a step that couldn't be compiled.
+  // A trace isn't cached if it reads nodes of other traces (those of another
+  // thread, or of a step that couldn't be compiled).
   for (const Value &operand : call.operands) {
     const GraphNode *node = asGraphNode(operand.node.get());
     if (!node->isData() && !holds(node))

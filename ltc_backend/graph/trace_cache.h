@@ -76,7 +76,8 @@ public:
   /// The caller must release the graph's parameters.
   std::shared_ptr<KnownGraph>
   knownGraph(c10::ArrayRef<torch::lazy::Output> roots);
-  /// Records that `graph` was built from `roots` at this point.
+  /// Records that `graph` was built from `roots` at this point of the trace.
+  /// Has no effect unless the whole trace so far repeats an earlier trace.
   void remember(const Graph &graph, c10::ArrayRef<torch::lazy::Output> roots);
   /// Ends the trace: the next op starts a new one.
   void endTrace();

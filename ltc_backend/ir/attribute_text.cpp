@@ -24,7 +24,8 @@ void printNumbers(std::ostream &stream, const Attribute &attribute) {
   stream << "]";
 }
 
-/// Prints the value. Returns false if it isn't worth printing (a tensor).
+/// Prints the argument's value. Prints nothing and returns false for a tensor
+/// or a list of tensors.
 bool printValue(std::ostream &stream, const Attribute &attribute) {
   switch (attribute.tag) {
   case Tag::none:

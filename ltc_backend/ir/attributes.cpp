@@ -43,9 +43,9 @@ Attribute AttributeReader::next() {
 AttributeListPtr torch_ltc::internAttributes(uint64_t opId,
                                              c10::ArrayRef<Word> words) {
   Hash128 hash = hashBytes(words.data(), words.size() * sizeof(Word), opId);
-  // The cache is direct-mapped and per thread: a training loop requests the
-  // same few hundred lists repeatedly; a loop over ever new lists (slices at a
-  // running position) can't make the cache grow.
+  // The cache is direct-mapped and per thread. A training loop requests the
+  // same few hundred lists repeatedly. A loop that always requests new lists
+  // (for example, for slices at a running position) can't make the cache grow.
   constexpr size_t slots = 2048;
   thread_local std::vector<AttributeListPtr> cache(slots);
   AttributeListPtr &slot = cache[hash.low % slots];

@@ -62,7 +62,8 @@ DataNode::DataNode(HostDataPtr data)
 
 std::string DataNode::ToString() const {
   std::ostringstream stream;
-  // torch 2.13 searches for the op's name in the text when it draws a graph.
+  // Includes the op's name, which torch 2.13 searches for when it draws a
+  // graph.
   stream << shapes()[0].to_string() << " " << op().ToString();
   if (!dataPtr->name().empty())
     stream << " \"" << dataPtr->name() << "\"";

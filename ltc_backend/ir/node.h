@@ -2,8 +2,8 @@
 //
 // There are two kinds of nodes: a `DataNode` is a value in memory, an `OpNode`
 // a call of an op of the op table. Both are immutable while they are
-// referenced. Destruction is iterative (the base class's is recursive and
-// overflows the stack on deep graphs, torch 2.13).
+// referenced. Destruction is iterative, because the base class's destructor
+// (torch 2.13) is recursive and overflows the stack on deep graphs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,7 +121,8 @@ private:
   ModulePathId sourceModule = 0;
 };
 
-/// Casts a node: all nodes of this backend are GraphNodes.
+/// Casts a node without a check, because all nodes of this backend are
+/// GraphNodes.
 inline const GraphNode *asGraphNode(const torch::lazy::Node *node) {
   return static_cast<const GraphNode *>(node);
 }

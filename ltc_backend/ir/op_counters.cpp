@@ -61,7 +61,8 @@ struct OpCounters {
 
 using Place = std::atomic<OpCounters *>;
 
-/// Null for records that aren't in the op table.
+/// Returns where the pointer to the record's counters is stored, or null if the
+/// record isn't in the op table.
 Place *placeOf(const OpRecord &record) {
   const std::vector<OpRecord> &records = opRecords();
   static Place *places = new Place[records.size()]();

@@ -21,7 +21,7 @@ bool isDimName(const std::string &name) {
   return false;
 }
 
-/// `list`: words separated by commas.
+/// Returns the words of `list`, which are separated by commas.
 std::vector<std::string_view> split(std::string_view list) {
   std::vector<std::string_view> words;
   while (!list.empty()) {

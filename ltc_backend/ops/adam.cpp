@@ -1,9 +1,9 @@
 //===- adam.cpp - A step of Adam over all parameters ----------------------===//
 //
 // torch's implementation calls eight `_foreach_` ops over all parameters, which
-// become eight nodes for each parameter: in small models, more than half of the
-// cost of tracing. Here, the update of a parameter is one node, which the
-// compiler decomposes into the same formula.
+// become eight nodes for each parameter. In small models, these nodes take more
+// than half of the time of tracing. Here, the update of a parameter is one
+// node, which the compiler decomposes into the same formula.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,8 +100,8 @@ bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
          tensor.sizes() == parameter.sizes();
 }
 
-/// Whether adam_update supports the entry. 16-bit floats are left to torch's
-/// own ops, each of which rounds its result.
+/// Whether adam_update supports the entry. It doesn't support 16-bit floats,
+/// because each of torch's own ops rounds its result.
 bool isPlain(const AdamEntry &entry) {
   at::ScalarType dtype = entry.parameter.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||

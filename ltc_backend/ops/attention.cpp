@@ -66,7 +66,7 @@ constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
 /// Minimum number of heads: the gradient's threads work on different heads.
 constexpr int64_t kMinHeads = 4;
 
-// Implementations by torch's ops: kernels for eager calls, and functions that
+// Implementations with torch's ops: kernels for eager calls, and functions that
 // second-order gradients differentiate.
 
 Tensor scoresOf(const Tensor &query, const Tensor &key,
@@ -117,7 +117,7 @@ attentionBackward(const Tensor &gradOutput, const Tensor &query,
   return operandGradients(gradOutput, query, key, weights, gradWeights, delta);
 }
 
-/// The gradients as differentiable functions of the operands alone.
+/// Returns the gradients as differentiable functions of the operands alone.
 std::tuple<Tensor, Tensor, Tensor>
 differentiableBackward(const Tensor &gradOutput, const Tensor &query,
                        const Tensor &key, const Tensor &value,
@@ -218,7 +218,7 @@ void saveAttention(AutogradContext *context, const Variable &query,
   context->mark_non_differentiable({logSum});
 }
 
-/// What `saveAttention` has saved.
+/// The values that `saveAttention` has saved.
 struct SavedAttention {
   Variable query, key, value, output, logSum;
   OptionalTensor mask;
@@ -272,8 +272,8 @@ public:
             .call(query, key, value, mask, isCausal, scale);
     saveAttention(context, query, key, value, output, logSum, mask, isCausal);
     context->saved_data["scale"] = scale;
-    // Otherwise, zeros that nobody reads would be created as the gradient of
-    // log_sum.
+    // Prevents autograd from creating zeros, which nobody reads, as the
+    // gradient of log_sum.
     context->set_materialize_grads(false);
     return {output, logSum};
   }

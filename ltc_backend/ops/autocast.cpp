@@ -1,8 +1,8 @@
 //===- autocast.cpp - Mixed precision: torch.autocast("lazy") -------------===//
 //
-// torch 2.13 has no autocast key for lazy tensors. They use the key of a device
-// for which torch has no kernels (`autocastKey`). Kernels are registered at
-// this key for the ops that have an autocast kernel on the CPU, as the
+// torch 2.13 has no autocast key for lazy tensors, so they use the key of a
+// device for which torch has no kernels (`autocastKey`). Kernels are registered
+// at this key for the ops that have an autocast kernel on the CPU, as the
 // dispatcher reports them, so that a model gets the same dtypes as in eager.
 //
 //===----------------------------------------------------------------------===//

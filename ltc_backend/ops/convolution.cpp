@@ -1,7 +1,8 @@
 //===- convolution.cpp - Convolutions by PyTorch's inner op ---------------===//
 //
-// TorchScript and exported programs call `_convolution`. PyTorch's
-// implementation chooses a library's kernel, and has none for this device.
+// Traces `_convolution`, which TorchScript and exported programs call, as
+// `convolution`. PyTorch's implementation chooses a library's kernel, and has
+// none for this device.
 //
 //===----------------------------------------------------------------------===//
 

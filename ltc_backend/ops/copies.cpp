@@ -113,8 +113,8 @@ at::Tensor copyKernel(const at::Tensor &self, const at::Tensor &src, bool) {
   return inGeometryOf(self, std::move(result));
 }
 
-/// Is only called without functionalization, so the write doesn't have to reach
-/// views.
+/// Writes `src` to `self`. Is only called without functionalization, so the
+/// write doesn't have to reach views.
 at::Tensor &copyInPlace(at::Tensor &self, const at::Tensor &src, bool) {
   if (!self.device().is_lazy())
     return self.copy_(readToCpu(src, "aten::copy_"));
@@ -226,7 +226,8 @@ public:
     int64_t end = count ? offset + count : 0;
     leavePythonStorage(self);
     if (end > memorySize(self)) {
-      // If other tensors share the memory, they would have to see it grow.
+      // torch's kernel handles memory that other tensors share: these would
+      // have to see it grow, too.
       if (self.storage().use_count() > 1)
         return previous.callBoxed(op, keys, stack);
       grow(self, end);
@@ -236,8 +237,8 @@ public:
   }
 
 private:
-  /// Whether torch's kernel must handle the call: to raise its error for
-  /// negative sizes, or because the memory has another dtype.
+  /// Whether torch's kernel must handle the call, either because it raises an
+  /// error for negative sizes or because the memory has a different dtype.
   static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes) {
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });

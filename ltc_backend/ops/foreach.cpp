@@ -5,7 +5,7 @@
 // kernel, which takes 1.1 to 1.7 us (torch 2.13) without the creation of the
 // node. If gradients are off, all tensors have the same floating-point dtype
 // and corresponding tensors have equal sizes, the kernels below create one node
-// for each element and replace its value. All other calls use torch's
+// for each element and replace the element's value. All other calls use torch's
 // implementation.
 //
 //===----------------------------------------------------------------------===//
@@ -206,7 +206,8 @@ public:
     size_t numArguments = op.schema().arguments().size();
     std::vector<at::Tensor> written =
         torch::jit::peek(*stack, 0, numArguments).toTensorVector();
-    // Functional tensors of other devices are torch.compile's.
+    // torch's kernel alone handles functional tensors of other devices, which
+    // torch.compile makes.
     if (written.empty() || !written[0].device().is_lazy())
       return previous.callBoxed(op, keys, stack);
     std::vector<int64_t> versions;

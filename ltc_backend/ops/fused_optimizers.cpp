@@ -4,8 +4,8 @@
 // lists of parameters in place. Each parameter's update is traced as the
 // formula of eager's CPU kernel; numbers and step counts are arguments of the
 // program. 16-bit floats are computed in float32 and rounded where eager stores
-// them. One behavior of eager's SGD for 16-bit floats isn't reproduced: it
-// doesn't store the results of its vectorized loop (torch 2.13).
+// them. One behavior of eager's SGD for 16-bit floats isn't reproduced: the
+// kernel doesn't store the results of its vectorized loop (torch 2.13).
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +81,8 @@ public:
 
   double number(const char *name) const { return at(name).toDouble(); }
   bool flag(const char *name) const { return at(name).toBool(); }
-  /// Element `i` of a list. Undefined if the list is empty: the optimizer
-  /// doesn't use such tensors.
+  /// Element `i` of a list. Undefined if the list is empty, because the
+  /// optimizer doesn't use these tensors with its options.
   Tensor element(const char *name, size_t i) const {
     const auto &list = at(name).toListRef();
     return list.empty() ? Tensor() : list[i].toTensor();

@@ -3,6 +3,7 @@
 // PyTorch's CPU kernel of histc only counts floating-point numbers. On every
 // other device, libraries also count integers with histc (for example, the
 // experts of a mixture; torch 2.13), and the counts have the operand's dtype.
+// So device lazy counts integers as doubles and casts the counts.
 //
 //===----------------------------------------------------------------------===//
 

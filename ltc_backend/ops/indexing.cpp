@@ -4,9 +4,9 @@
 // elements get the same value, no size depends on the mask, and the op is a
 // `where`.
 //
-// `one_hot` checks its classes. torch's composite reads them for that, but only
-// on the CPU. Here the program checks them; they are read only if the number of
-// classes isn't given.
+// `one_hot` checks its classes. torch's composite reads the classes for the
+// check, but only on the CPU. Here the program checks the classes; they are
+// read only if the number of classes isn't given.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,8 @@ using torch::jit::Stack;
 
 namespace {
 
-/// The mask if `indices` is one mask over the leading dims of `self`.
+/// Returns the mask if `indices` is one mask over the leading dims of `self`,
+/// otherwise none.
 std::optional<at::Tensor> onlyMask(const at::Tensor &self,
                                    const IValue &indices) {
   auto list = indices.toOptionalTensorVector();

@@ -154,7 +154,7 @@ private:
 
 /// The autograd node of a linear layer. Its gradients are in the order of
 /// addmm's, because the order in which parameters get their gradients is
-/// visible: hooks run in this order, and DDP fills its buckets in it.
+/// visible: hooks run and DDP fills its buckets in this order.
 class LinearBackward final : public torch::autograd::Node {
 public:
   enum Gradient : size_t { ofBias, ofInput, ofWeight, count };

@@ -41,7 +41,7 @@ struct Activations {
   }
 };
 
-// Implementations by torch's ops, for eager calls.
+// Implementations with torch's ops, for eager calls.
 
 /// Returns hy, cy and the gates before their activations.
 std::tuple<Tensor, Tensor, Tensor> lstmGates(const Tensor &inputGates,
@@ -124,7 +124,7 @@ std::tuple<Tensor, Tensor> lstmCell(const Tensor &input, at::TensorList hx,
                                     const std::optional<Tensor> &biasIh,
                                     const std::optional<Tensor> &biasHh) {
   at::ScalarType dtype = input.scalar_type();
-  // 16-bit floats are excluded, because each of torch's ops rounds them.
+  // 16-bit floats are excluded, because each of torch's ops rounds its result.
   bool plain =
       (dtype == at::ScalarType::Float || dtype == at::ScalarType::Double) &&
       isPlainOperand(input, dtype) && hx.size() == 2 && input.dim() == 2 &&

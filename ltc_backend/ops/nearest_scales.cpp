@@ -2,11 +2,11 @@
 //
 // PyTorch's nearest interpolation multiplies a position by the reciprocal of
 // the given scale. Some of its kernels (`nearest_idx` in UpSampleKernel.cpp)
-// ignore the scale if the output is as large as the input or twice as large: a
-// scale of 2.04 makes 40 rows out of 20, and each row has two copies. These
-// kernels compute gradients, and the values of small images and of images with
-// channels last. Without a scale, the quotient of the sizes gives the same
-// positions.
+// ignore the scale if the output is as large as the input or twice as large.
+// For example, a scale of 2.04 makes 40 rows out of 20, two copies of each row.
+// These kernels compute gradients, and the values of small images and of images
+// with channels last. Here, ignored scales are removed from the arguments:
+// without a scale, the quotient of the sizes gives the same positions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,7 +63,7 @@ std::optional<Packing> Packing::of(const Tensor &batchSizes, const Tensor &data,
     lastRows.push_back((lengths[size_t(b)] - 1) * batch + b);
   packing.lastRows = moved(lastRows, data);
   for (int backwards = 0; backwards <= int(bidirectional); ++backwards) {
-    // The filler comes after all elements.
+    // Rows without an element refer to the filler, which follows the elements.
     Indices elements(size_t(steps * batch), packing.numElements);
     Indices rows(size_t(packing.numElements));
     for (int64_t b = 0; b < batch; ++b)

@@ -32,17 +32,17 @@ public:
   /// `filler` [1, ...] in each step after its end.
   at::Tensor pad(const at::Tensor &packed, const at::Tensor &filler,
                  bool backwards) const;
-  /// Packs steps [T, B, ...] into rows [N, ...], without those after a
-  /// sequence's end.
+  /// Packs the rows of steps [T, B, ...] into rows [N, ...], without the rows
+  /// after a sequence's end.
   at::Tensor pack(const at::Tensor &steps, bool backwards) const;
   /// Returns each sequence's last step in `steps` [T, B, ...] as [B, ...].
   at::Tensor last(const at::Tensor &steps) const;
 
 private:
   int64_t numSteps = 0, numSequences = 0, numElements = 0;
-  /// Indices on the data's device. For each direction, `elements` contains the
-  /// packed row of each row of the steps, and `rows` the row of the steps of
-  /// each packed row. `lastRows` contains the row of each sequence's last step.
+  /// Indices on the data's device. For each direction, `elements` maps each row
+  /// of the steps to its packed row, and `rows` maps each packed row to its row
+  /// of the steps. `lastRows` contains the row of each sequence's last step.
   at::Tensor elements[2], rows[2], lastRows;
 };
 

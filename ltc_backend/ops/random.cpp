@@ -174,13 +174,13 @@ private:
   }
 
   const OpRecord &record;
-  /// The op that is called instead of the functional one, which draws into a
-  /// copy without gaps.
+  /// The op that is called in place of the functional op, because the
+  /// functional op draws into a copy without gaps.
   std::optional<OperatorHandle> inPlace;
 };
 
 /// Returns the factor of kept elements. `F.dropout` on the CPU divides a mask
-/// of the input's dtype by the probability to keep an element, which rounds
+/// of the input's dtype by the probability of keeping an element, which rounds
 /// differently from 1 / `keep` in double precision.
 double dropoutScale(at::ScalarType dtype, double keep) {
   if (keep == 0)
@@ -198,8 +198,8 @@ double dropoutScale(at::ScalarType dtype, double keep) {
   }
 }
 
-/// Scales the elements that are kept. The backward op is the same computation
-/// as the forward op.
+/// Scales the elements that are kept and zeros all others. Traces the backward
+/// op, which performs the same computation.
 at::Tensor scaledDropout(const at::Tensor &input, const at::Tensor &mask,
                          double keep) {
   double scale = dropoutScale(input.scalar_type(), keep);

@@ -218,8 +218,8 @@ bool hasSizes(const Tensor &tensor, at::IntArrayRef sizes,
 
 /// Whether all tensors are as torch's module creates and accepts them. Other
 /// calls use PyTorch's implementation. 16-bit floats are excluded, because each
-/// of torch's ops rounds them, and so is autocast, which casts operands to
-/// them.
+/// of torch's ops rounds its result. Autocast is excluded, because it casts
+/// operands to 16-bit floats.
 bool isPlain(const Network &network, const Tensor &input, int64_t batch,
              at::TensorList states, int64_t numGates) {
   at::ScalarType dtype = input.scalar_type();

@@ -1,8 +1,8 @@
 //===- recurrence.h - Kernels of recurrent layers ---------------*- C++ -*-===//
 //
 // Each direction of an LSTM or GRU layer is one op: T steps of B rows with H
-// states. Otherwise a step would be some ten ops, whose calls take longer than
-// their computation.
+// states. With PyTorch's ops, a step would be some ten ops, whose calls take
+// longer than their computation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,7 +27,8 @@ at::Tensor isAllTrue(const at::Tensor &self) {
 }
 at::Tensor isAnyTrue(const at::Tensor &self) { return at::any(self); }
 
-/// Reads a value: the result is a Python bool.
+/// Compares the values of the tensors after a sync, because the result is a
+/// Python bool.
 bool equal(const at::Tensor &self, const at::Tensor &other) {
   TORCH_CHECK(self.device() == other.device(),
               "Cannot compare two tensors on different devices. Got: ",

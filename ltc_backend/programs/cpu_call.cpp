@@ -39,7 +39,7 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
 /// it has a CPU kernel that isn't composed of the functional op and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   // Kernels of other families also use this memory for intermediate values, and
-  // resize it: losses write all elements before they reduce them.
+  // resize it. For example, losses write all elements before they reduce them.
   if (record.family != Family::elementwise && record.family != Family::linear)
     return std::nullopt;
   const c10::FunctionSchema &schema = record.handle->schema();

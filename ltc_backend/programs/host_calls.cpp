@@ -148,8 +148,8 @@ private:
 
 void store(const at::Tensor &value, const LtcHostTensor &destination) {
   at::Tensor output = tensorOf(destination);
-  // A CPU kernel may leave statistics empty although the Meta kernel gives them
-  // a size.
+  // Stores zeros for statistics that the CPU kernel leaves empty although the
+  // Meta kernel gives them a size.
   if (!value.defined() || value.numel() == 0)
     output.zero_();
   else

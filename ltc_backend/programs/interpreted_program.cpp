@@ -341,7 +341,8 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
                              c10::ArrayRef<void *> outputPointers,
                              const RunConditions &conditions) {
-  // Asking for the time is a system call, which takes as long as a small op.
+  // Times only some runs of a small program after the first runs: reading the
+  // time is a system call, which takes as long as a small op.
   constexpr uint32_t kAllTimed = 16, kPeriod = 8;
   const uint32_t earlierRuns = numRuns.fetch_add(1, std::memory_order_relaxed);
   const bool isSampled = isSmall && earlierRuns >= kAllTimed;
@@ -433,8 +434,8 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
   const HeadStart::Parameter &parameter = headStart.parameters[node.parameter];
   if (!parameter.buffer)
     return false;
-  // The producer, a step of another thread, may come after this step in the
-  // queue.
+  // Doesn't wait for the producer: a step of another thread may come after this
+  // step in the queue.
   if (parameter.producer && !parameter.producer->hasSucceeded()) {
     headStart.hasFailed = true;
     return false;

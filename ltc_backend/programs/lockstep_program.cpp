@@ -49,7 +49,8 @@ double toleranceOf(c10::ScalarType type) {
 /// Describes the difference between the tensors; "" if they agree.
 std::string differenceText(const at::Tensor &actual,
                            const at::Tensor &expected) {
-  // An op's CPU kernel may leave statistics empty; see ResultMemory::fill.
+  // Doesn't compare statistics that one side leaves empty or undefined; see
+  // ResultMemory::fill.
   if (!actual.defined() || !expected.defined() || expected.numel() == 0 ||
       actual.numel() == 0)
     return "";

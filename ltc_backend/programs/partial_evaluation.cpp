@@ -39,8 +39,8 @@ public:
     const torch::lazy::Shape &shape = graph.shape(ref);
     at::Tensor copy = at::empty(shape.sizes(), hostOptions(shape));
     const at::Tensor &value = values[ref.position][ref.index];
-    // An op's CPU kernel may leave statistics empty although its Meta kernel
-    // gives them a size.
+    // Returns zeros for statistics that the op's CPU kernel leaves empty
+    // although its Meta kernel gives them a size.
     if (value.numel() == 0)
       copy.zero_();
     else
@@ -97,7 +97,7 @@ private:
 std::vector<PartialResult> torch_ltc::evaluateAround(const Program &program,
                                                      const FailedRun &run) {
   const GraphSnapshot *graph = program.evaluableGraph();
-  // Other processes don't repeat their collectives.
+  // Collectives can't run again, because other processes don't repeat theirs.
   if (!graph || program.numCollectives || program.waitsForRanks)
     return {};
   WorkerStateGuard state;

@@ -80,8 +80,8 @@ public:
                    const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
-  /// Whether a thread that waits for a result may run the program: nothing in
-  /// it depends on the thread.
+  /// Whether a thread that waits for a result may run the program, because
+  /// nothing in it depends on the thread.
   virtual bool mayRunInCaller() const { return false; }
   /// The graph that computes what the program does, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }

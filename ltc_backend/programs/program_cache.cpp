@@ -64,8 +64,9 @@ struct Cache {
     entries.erase(entry);
   }
 
-  /// Drops the least recently used programs of a kind while they have more than
-  /// `most` ops: a loop whose sizes change in each step makes many of them.
+  /// Drops the least recently used programs of a kind while those in the cache
+  /// have more than `most` ops in total. A loop whose sizes change in each step
+  /// makes many such programs.
   void dropOps(size_t most, bool (*isOfKind)(const Program &)) {
     size_t numOps = 0;
     for (auto entry = entries.begin(); entry != entries.end();) {

@@ -164,8 +164,8 @@ void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
     if (isInPlace && value.is_contiguous())
       continue;
     at::Tensor output = tensorAt(outputs[i], graph.shape(ref));
-    // An op's CPU kernel may leave statistics empty although its Meta kernel
-    // gives them a size (batch norm in evaluation mode).
+    // Stores zeros for statistics that an op's CPU kernel leaves empty although
+    // its Meta kernel gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)
       output.zero_();
     else if (plans[i].place != OutputPlace::Donated)

@@ -42,8 +42,8 @@ LTC_FORWARD(LtcStatus, ltcStatusCreate, (const char *message), (message))
 LTC_FORWARD(LtcBytes, ltcBytesCreate, (const char *data, size_t size),
             (data, size))
 
-// Destructors also call the release functions if there is nothing to release;
-// that doesn't load the runtime.
+// Destructors also call these functions if there is nothing to release. Such a
+// call doesn't load the runtime.
 void ltcStatusDestroy(LtcStatus status) {
   if (!status)
     return;
@@ -58,8 +58,8 @@ void ltcBytesDestroy(LtcBytes bytes) {
   real(bytes);
 }
 
-// Doesn't load the runtime: it is called before each step, and some steps don't
-// need the runtime.
+// Does nothing if the runtime isn't loaded, because this function is called
+// before each step, and some steps don't need the runtime.
 void ltcPrepareThreads(int threads) {
   if (!isLoaded.load(std::memory_order_relaxed))
     return;
@@ -67,8 +67,8 @@ void ltcPrepareThreads(int threads) {
   real(threads);
 }
 
-// These functions don't load the runtime: users may call them before anything
-// has run.
+// Defines a function that returns 0 if the runtime isn't loaded, because users
+// may call the function before anything has run.
 #define LTC_FORWARD_BYTES(Name)                                                \
   size_t Name(void) {                                                          \
     if (!isLoaded.load(std::memory_order_relaxed))                             \

@@ -93,7 +93,8 @@ void torch_ltc::inferWithMetaKernel(const c10::OperatorHandle &op,
     error.add_context(c10::str("in ", op.operator_name()));
     throw;
   } catch (const std::exception &error) {
-    // Meta kernels written in Python throw torch's python_error.
+    // Converts torch's python_error, which Meta kernels in Python throw, to
+    // c10::Error.
     TORCH_CHECK(false, error.what(), " (in ", op.operator_name(), ")");
   }
   for (const c10::IValue &value : stack) {

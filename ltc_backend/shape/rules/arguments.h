@@ -87,11 +87,12 @@ void addUndefined(ResultShapes &results);
 
 int64_t numElements(SizesRef sizes);
 
-/// Broadcasts `sizes` into `result`; throws torch's message if they don't
-/// match.
+/// Broadcasts `sizes` into `result`. Throws c10::Error with torch's message if
+/// they don't match.
 void broadcastInto(Sizes &result, SizesRef sizes);
 
-/// Throws torch's message unless `sizes` can be expanded to `target`.
+/// Throws c10::Error with torch's message unless `sizes` can be expanded to
+/// `target`.
 void checkExpandable(SizesRef sizes, SizesRef target);
 
 /// Throws unless all sizes are non-negative.

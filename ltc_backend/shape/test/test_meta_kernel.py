@@ -1,4 +1,4 @@
-"""Shapes from Meta kernels: lists, optional tensors, numbers, missing kernels."""
+"""Meta kernels give shapes for lists, optional tensors and numbers; errors name the op."""
 
 import _shape_testing
 import pytest
