@@ -77,7 +77,8 @@ struct SizeCandidate {
 /// in two traces by accident.
 enum class Relations : uint8_t {
   Equal, ///< equal sizes
-  Few,   ///< as `Equal`, and small differences; for arguments also products
+  Few,   ///< as `Equal`, and small differences; for arguments also multiples
+         ///< and products
   Some,  ///< only for arguments: as `Few`, and quotients and sums
   Many   ///< multiples, products, sums, quotients and any differences
 };

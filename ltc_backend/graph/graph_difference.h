@@ -7,7 +7,8 @@
 
 namespace torch_ltc {
 
-/// Returns a hash of the op, arguments, sizes and dtypes of each node, sorted.
+/// Returns for each node a hash of its op, arguments, sizes and dtypes. The
+/// hashes are sorted.
 std::vector<uint64_t> nodeSignatures(const GraphSnapshot &graph);
 
 /// Returns the last of those `others` that share the most nodes with `graph`;
@@ -15,9 +16,10 @@ std::vector<uint64_t> nodeSignatures(const GraphSnapshot &graph);
 GraphSnapshotPtr nearestGraph(const GraphSnapshot &graph,
                               const std::vector<GraphSnapshotPtr> &others);
 
-/// Returns one line: the first op of `next` that `previous` doesn't contain,
-/// with the op of the same name that `next` no longer contains; otherwise the
-/// difference in parameters and results.
+/// Returns one line: the first op of `next` whose arguments or sizes differ
+/// from those of an op of the same name in `previous`; if there is none, the
+/// first new op, the first removed op, or the first difference in results or
+/// parameters.
 std::string firstDifference(const GraphSnapshot &previous,
                             const GraphSnapshot &next);
 

@@ -117,8 +117,8 @@ IValue NodeArguments::optionalOperandList(const Attribute &attribute) {
 
 IValue NodeArguments::numberTensor(const Attribute &attribute) {
   const DynamicScalar &number = scalars[scalar++];
-  // Passes a wrapped number as a double: kernels for 16-bit floats don't round
-  // it.
+  // Wrapped numbers of a 16-bit dtype are passed as doubles, because kernels
+  // for 16-bit floats don't round them.
   bool isWrapped = attribute.count & 2;
   auto dtype = c10::ScalarType(attribute.small);
   if (!isWrapped || !at::isReducedFloatingType(dtype))

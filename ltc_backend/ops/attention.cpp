@@ -63,7 +63,8 @@ constexpr int64_t kMinScores = 128 * 128;
 /// scores (64 MiB for each layer) outweighs the additional matrix product of
 /// the gradient.
 constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
-/// Minimum number of heads: the gradient's threads work on different heads.
+/// Minimum number of heads in the whole batch, because the gradient's threads
+/// work on different heads.
 constexpr int64_t kMinHeads = 4;
 
 // Implementations with torch's ops: kernels for eager calls, and functions that
@@ -468,8 +469,9 @@ Tensor attend(const Tensor &query, const Tensor &key, const Tensor &value,
   return Attention::apply(query * factor, key, value, addend, isCausal)[0];
 }
 
-/// Returns the result with eager's strides: the result of eager's fused kernel
-/// has the query's order of dims, that of eager's decomposition is row-major.
+/// Computes attention and returns the result with eager's strides: the result
+/// of eager's fused kernel has the query's order of dims; the result of eager's
+/// decomposition is row-major.
 Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  const Tensor &value,
                                  const OptionalTensor &mask, double dropout,

@@ -32,7 +32,7 @@ namespace {
 enum class CastPolicy {
   Lower,   // every operand to the autocast dtype
   Float,   // every operand to float32
-  Promote, // to the widest dtype among the operands
+  Promote, // every operand to float32 if one is float32, otherwise as `Lower`
 };
 
 /// Returns the policy of the CPU's autocast for an op with an autocast kernel.

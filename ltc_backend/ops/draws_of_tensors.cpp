@@ -1,8 +1,9 @@
 //===- draws_of_tensors.cpp - Distributions given by tensors --------------===//
 //
 // Eager draws numbers of a standard distribution, which doesn't depend on the
-// tensors, and computes the result from them. Here the numbers are drawn when
-// the op is traced (random.cpp), and the rest is traced.
+// tensors, and computes the result from the numbers and the tensors. Here the
+// numbers are drawn when the op is traced (random.cpp), and the computation is
+// traced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -148,7 +149,7 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
          numSamples > 0 && (replacement || numSamples <= weights.size(-1));
 }
 
-/// Returns `samples` with checks that fail their step if the weights aren't
+/// Returns `samples` with checks that fail the step if the weights aren't
 /// valid. `bySums` selects the messages of one of eager's two kernels.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});

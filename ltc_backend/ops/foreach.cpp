@@ -5,8 +5,8 @@
 // kernel, which takes 1.1 to 1.7 us (torch 2.13) without the creation of the
 // node. If gradients are off, all tensors have the same floating-point dtype
 // and corresponding tensors have equal sizes, the kernels below create one node
-// for each element and replace the element's value. All other calls use torch's
-// implementation.
+// for each element. If the op is in place, the node becomes the element's
+// value. All other calls use torch's implementation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -158,7 +158,7 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
     InterpretedProgram(graph).evaluate(parameters, scalars, /*outputs=*/{},
                                        conditions);
   } catch (const RunError &error) {
-    // A collective runs only once, so `cause` is the only description of the
+    // A collective doesn't run a second time, so only `cause` describes the
     // error.
     if (std::string_view(error.what()).starts_with(kCollective))
       return;

@@ -193,9 +193,9 @@ struct Indices {
   }
 };
 
-/// aten::index reads its operand with the indexed dims replaced by the dims of
-/// the indices, which have stride 0. The dims of the indices come first if the
-/// indexed dims aren't adjacent.
+/// Returns the strides of the result of aten::index, which reads its operand
+/// with the indexed dims replaced by the dims of the indices. These have stride
+/// 0, and come first if the indexed dims aren't adjacent.
 Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   const at::Tensor &self = arguments[0].toTensor();
   Indices indices(arguments[1]);
@@ -279,8 +279,9 @@ bool rollsToItself(const Arguments &named, SizesRef shape) {
   return shifts[0] % shape[dim] == 0;
 }
 
-/// LAPACK writes each matrix column by column. A result that isn't computed (Q
-/// of qr in mode "r") has a lower rank than the op's operand.
+/// Returns the strides of matrices that LAPACK writes column by column. A
+/// result that isn't computed (Q of qr in mode "r") has a lower rank than the
+/// op's operand and is row-major.
 Strides matrixStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
   Strides strides = packedStrides(shape);
   int64_t rank = 2;

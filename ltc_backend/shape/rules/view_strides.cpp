@@ -28,8 +28,8 @@ public:
   void view() {
     auto strides =
         at::detail::computeStride(sizes, self.strides(), resultSizes);
-    // Usually not null, because torch's Meta kernel has already rejected shapes
-    // that aren't viewable.
+    // computeStride usually succeeds, because torch's Meta kernel has already
+    // rejected shapes that aren't viewable.
     if (strides)
       geometry.strides.assign(strides->begin(), strides->end());
     else
