@@ -98,7 +98,7 @@ public:
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
   /// Returns the values of the symbols at which `instantiate` makes the graph
-  /// with `numbers`; those of sizes are at least 2. If there are no such
+  /// with `numbers`; symbols of sizes are at least 2. If there are no such
   /// values, returns none and sets `reason`.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;

@@ -38,8 +38,8 @@ private:
   /// slice's length doesn't follow from the operands: `setResultSize` has set
   /// it.
   void inferPart(SnapshotNode &node);
-  /// Infers the result's shape for an op that writes such a slice
-  /// (`slice_scatter`, `slice_backward`).
+  /// Infers the result's shape for an op that writes a slice whose start or end
+  /// is a dynamic scalar (`slice_scatter`, `slice_backward`).
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 

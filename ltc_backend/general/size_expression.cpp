@@ -151,7 +151,8 @@ public:
   }
 
   /// Tries a sum or a difference of two sizes. With three or more traces, a
-  /// constant may be added; with two, such a sum would often fit by accident.
+  /// constant may be added; with two, such a sum would often fit by
+  /// coincidence.
   void sum(Candidates candidates) {
     bool mayAdd = numbers.size() > 2;
     for (const SizeCandidate &a : candidates)

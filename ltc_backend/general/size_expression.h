@@ -73,8 +73,8 @@ struct SizeCandidate {
   Column values;
 };
 
-/// Which relations between numbers are tried. The more are tried, the more hold
-/// in two traces by accident.
+/// Which relations between numbers are tried. The more relations are tried, the
+/// more hold in two traces by coincidence.
 enum class Relations : uint8_t {
   Equal, ///< equal sizes
   Few,   ///< as `Equal`, and small differences; for arguments also multiples

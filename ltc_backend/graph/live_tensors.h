@@ -66,8 +66,8 @@ public:
   /// The calling thread's set.
   static const std::shared_ptr<LiveSet> &ofThisThread();
 
-  /// Returns the pending tensors of this set and of ended threads: that of the
-  /// effects (setEffects), then the others in order of creation.
+  /// Returns the pending tensors of this set and of ended threads: first the
+  /// tensor of the effects (setEffects), then all others in order of creation.
   std::vector<TensorDataPtr> pending();
   size_t numPending();
 

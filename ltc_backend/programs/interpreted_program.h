@@ -66,7 +66,7 @@ public:
   /// whose operands have no values yet. Called on the thread that runs steps.
   void runEarly(HeadStart &headStart, c10::ArrayRef<uint32_t> positions);
 
-  /// Processor time of all runs so far in seconds, without that of kernels'
+  /// Processor time of all runs so far in seconds, without the time of kernels'
   /// helper threads; for a small program, estimated from some of the runs.
   double seconds() const { return secondsRun.load(); }
 

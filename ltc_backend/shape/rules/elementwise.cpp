@@ -192,7 +192,7 @@ bool shape_rules::adam_update(const Arguments &arguments, ScalarType,
   return true;
 }
 
-// hy and cy have the sizes of cx; the gates have those of the input's gates.
+// hy and cy have the sizes of cx; the gates have the sizes of `input_gates`.
 bool shape_rules::lstm_gates(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   for (size_t like : {2, 2, 0})
