@@ -97,7 +97,7 @@ def clean_backend(request: pytest.FixtureRequest):
     yield
     _settle()
     if not request.node.get_closest_marker("compile_failures"):
-        # A test may have reset the metrics.
+        # The count is smaller if a test has reset the metrics.
         assert torch_ltc.metrics()["compile_failures"] <= refused, [
             row["reason"]
             for row in torch_ltc.compile_log()

@@ -12,7 +12,7 @@ from counting import counting
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-# Numeric and bool masks; in some, a query sees no key or no query sees a key.
+# Numeric and bool masks. Some exclude all keys of a query, or a key for all queries.
 MASKS = {
     "none": lambda: None,
     "keys": lambda: torch.arange(140)[None, None, None] % 7 != 3,

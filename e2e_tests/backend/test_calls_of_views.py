@@ -26,7 +26,7 @@ VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def calls(function: Callable[[], object]) -> Counter[str]:
-    function()  # only the second call counts, because the first has additional work
+    function()  # isn't profiled, because the first call does additional work
     torch.lazy.synchronize()
     with profile(activities=[ProfilerActivity.CPU]) as recorded:
         function()

@@ -16,7 +16,7 @@ from torch_ltc._backend import bindings
 
 @pytest.fixture(autouse=True)
 def constants() -> Iterator[None]:
-    """Switches varying numbers off, so that numbers that differ are expressions of the
+    """Switches varying numbers off, so that numbers that vary are expressions of the
     symbols, not dynamic scalars."""
     torch_ltc.mark_step()
     with torch_ltc.config(varying_numbers="off"):

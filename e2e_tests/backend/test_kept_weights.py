@@ -46,7 +46,7 @@ class Inference:
 @pytest.fixture
 def inference() -> Inference:
     if not PACKS:
-        pytest.skip("oneDNN takes weights as they are on this CPU")
+        pytest.skip("oneDNN doesn't pack weights on this CPU")
     inference = Inference()
     for _ in range(3):
         inference.step()

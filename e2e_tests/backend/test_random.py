@@ -83,7 +83,7 @@ def test_fork_rng() -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_no_recompilation(name: str) -> None:
-    """Each step draws new random numbers without compiling another program."""
+    """Steps that draw random numbers don't compile another program."""
     x = torch.ones(2, device="lazy")
 
     def step() -> torch.Tensor:

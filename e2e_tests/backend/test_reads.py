@@ -47,7 +47,8 @@ def test_a_short_step_runs_on_the_thread_that_waits(name: str, tier: str) -> Non
     with torch_ltc.config(tier=tier):
         for _ in range(10):
             round_trip(READS[name])
-        # On a busy machine some steps take long, so that the worker runs them.
+        # Compares the minimum: on a busy machine some steps take long, and the worker runs
+        # them.
         assert min(waits(lambda: round_trip(READS[name])) for _ in range(5)) < 50
 
 

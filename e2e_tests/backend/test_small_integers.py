@@ -163,7 +163,8 @@ def test_written_in_place(dtype: torch.dtype) -> None:
 
 
 def test_the_same_bits_with_and_without_sign() -> None:
-    """A conversion from int8 to uint8 changes no bit, but its result is a new tensor."""
+    """A conversion from int8 to uint8, which changes no bit, has eager's result and leaves
+    the operand unchanged."""
     x = torch.arange(-4, 4, dtype=torch.int8)
     lazy = x.to("lazy")
     torch_ltc.mark_step()

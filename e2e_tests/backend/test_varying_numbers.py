@@ -15,8 +15,8 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: One program with constants, one with dynamic scalars, and others while further tensors
-#: are alive in the first steps.
+#: One program with constants, one with dynamic scalars, and more if other tensors are alive
+#: in the first steps than later.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]
@@ -289,7 +289,7 @@ def test_steps_with_other_numbers_follow_the_trace() -> None:
 
 
 def test_repeated_values_come_back_to_the_same_programs() -> None:
-    """A number that comes back doesn't need another program."""
+    """Steps whose index returns to earlier values need no more than two programs."""
     x = torch.arange(60.0, device="lazy").reshape(10, 6)
     torch_ltc.mark_step()
 

@@ -1,6 +1,7 @@
 """Each example backend trains a perceptron and a convolutional network to eager's
-losses; with --full the compilers train all models of the examples and the zoo. If a
-backend's compiler isn't installed, its tests are skipped with a message."""
+losses. With --full, each backend also trains the other models of the examples, and IREE and
+JAX train the zoo. If a backend's compiler isn't installed, its tests are skipped with a
+message."""
 
 from __future__ import annotations
 

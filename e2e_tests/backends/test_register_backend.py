@@ -181,7 +181,7 @@ BAD_RESULTS = {
     "dtype": (lambda x: x.double(), "dtype torch.float64, expected.*torch.float32"),
     "type": (lambda x: ["no"], "a result is a str, expected a CPU tensor"),
     "device": (lambda x: torch.ones(3, device="lazy"), "a result is a tensor on 'lazy"),
-    # The step would wait for itself.
+    # An error, because the step would wait for itself.
     "lazy": (
         lambda x: x.to("lazy").exp().cpu(),
         "'lazy' can't be used by code that runs in",
@@ -230,7 +230,8 @@ def trained(steps: int, weight: torch.Tensor) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("failing_call", [1, 2, 3])
 def test_after_an_error_all_else_goes_on(failing_call: int) -> None:
-    """After a backend's error, weights have their last value, and other steps run."""
+    """After a backend's error, weights have the values of the last successful step, and
+    later steps run."""
     calls = []
 
     def compile(program: Program):

@@ -76,7 +76,8 @@ def test_what_it_cannot_compile_is_a_sentence() -> None:
 
 
 def test_sizes_may_vary() -> None:
-    """When the batch size changes, TorchDynamo captures a graph for any batch size."""
+    """A compiled model has eager's gradients at each batch size: when the size changes,
+    TorchDynamo captures a graph for any size."""
     model, eager = nn.Linear(4, 3), nn.Linear(4, 3)
     eager.load_state_dict(model.state_dict())
     compiled = torch.compile(model, backend=compile_module)
@@ -197,15 +198,16 @@ def test_attention(options: dict, dynamic: bool) -> None:
         result = function(x)
         result.square().sum().backward()
         results.append([result.detach(), x.grad])
-    if "dropout_p" not in options:  # eager's flash attention draws in another order
+    # Excludes dropout: eager's flash attention draws random numbers in another order.
+    if "dropout_p" not in options:
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         assert compiled(torch.ones(1, 2, 5, 8)).shape == (1, 2, 5, 8)
 
 
 def test_compiled_programs_are_dumped(tmp_path) -> None:
-    """`dump_to` dumps programs that are compiled in the block, and those compiled before
-    that run in the block."""
+    """`dump_to` dumps the programs that run in the block, whether they are compiled there
+    or were compiled before."""
     x = torch.randn(2, 8, 6, 6, requires_grad=True)
     for number in range(3):
         torch._dynamo.reset()

@@ -1,4 +1,4 @@
-"""Captured steps follow eager CPU, and are traced again when a guard has changed."""
+"""Captured steps have eager's results, and are traced again when a guard fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPTIMIZERS = {
 
 
 class Training:
-    """A small model and its loop on one device."""
+    """A small model and its training loop on one device."""
 
     def __init__(self, device: str, optimizer: str = "adamw", **options) -> None:
         torch.manual_seed(0)
@@ -124,7 +124,7 @@ def test_rate_set_by_hand_is_learnt_once() -> None:
             training.run(5)
 
     lazy = both(script)
-    # The first change shows which numbers follow from the rate.
+    # When the rate changes for the first time, a trace shows which numbers follow from it.
     assert lazy.call.fallbacks == {"a hyperparameter changed for the first time": 1}
 
 
@@ -370,7 +370,8 @@ def test_replayed_steps_are_in_the_step_log() -> None:
 
 
 def test_numbers_among_the_arguments() -> None:
-    """Each value of a number argument has its own captured step."""
+    """Replays compute with the number that is passed: each value of a number argument has
+    its own captured step."""
 
     @torch_ltc.capture
     def step(x: torch.Tensor, factor: float) -> torch.Tensor:

@@ -1,8 +1,8 @@
 """Writes programs of the torch dialect as text, decomposes them with ltc-opt, and runs
 them.
 
-Programs run op by op with torch itself, so that a decomposition can be compared with the op
-that it replaces without the later stages of the compiler.
+Programs run op by op with torch itself. A decomposition can thus be compared with the op
+that it replaces, and the later stages of the compiler aren't involved.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def save(rank: int, folder: str) -> None:
 
 
 def load(rank: int, folder: str) -> None:
-    """Loads the checkpoints: for all combinations of saving and loading devices, the next
-    step is the same."""
+    """Loads the checkpoints. Asserts that the next step is the same for all combinations of
+    saving and loading devices."""
     warnings.simplefilter("ignore")
     for name in MODELS:
         after = {}

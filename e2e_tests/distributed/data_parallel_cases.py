@@ -125,7 +125,7 @@ CASES = {
         {"hook": lambda: (None, default_hooks.fp16_compress_hook)},
     ),
     "PowerSGD": (_perceptron, {"hook": _power_sgd}),
-    # A bucket's random numbers are drawn in the order of its parameters.
+    # Tests the order of a bucket's parameters, in which random numbers are drawn.
     "PowerSGD of one bucket": (_perceptron, {"hook": _power_sgd, "bucket_cap_mb": 25}),
     "hook in Python": (_perceptron, {"hook": _python_hook}),
 }

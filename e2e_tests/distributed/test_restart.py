@@ -95,7 +95,7 @@ def test_killed_workers_reach_the_same_loss(tmp_path):
 
 @pytest.mark.parametrize("seed", [3])
 def test_random_kills(seed, tmp_path):
-    """Runs in a separate process, because torch can be forked only before it is used."""
+    """Runs in a separate process, because a process can't be forked after using torch."""
     program = f"""
         from pathlib import Path
         from distributed.random_kills import run

@@ -164,8 +164,8 @@ with ir.Context() as context:
 
 @pytest.mark.parametrize("name", CASES)
 def test_torch_mlir_lowers_it(name: str) -> None:
-    """torch-mlir lowers the program to linalg. Ops that only state relations of sizes are
-    removed first, because the lowering doesn't support them."""
+    """torch-mlir lowers the program to linalg. Ops that only state relations between sizes
+    are removed first, because the lowering doesn't support them."""
     _, exported = exported_case(name)
     lines = exported.text.splitlines()
     stated = re.compile(r"torch\.(symbolic_int|bind_symbolic_shape)\b")

@@ -115,7 +115,7 @@ def _show(first: int, last: int, short: bool, loops: bool) -> None:
     def fails(program: Program) -> bool:
         try:
             return bool(difference(program))
-        except Exception:  # eager rejects a line without the removed ones
+        except Exception:  # eager rejects a line that needs a removed one
             return False
 
     draw = _drawer(loops)

@@ -21,7 +21,7 @@ RELATIVE = {
 #: How far results may differ, in units of the change of eager's results when each op's
 #: result is perturbed by about an ulp.
 STEADINESS = 40
-#: Elementwise ops that compute a sum whose terms may cancel: x / 2 * (1 + erf(x)).
+#: Elementwise ops that compute a sum whose terms may cancel: gelu is x / 2 * (1 + erf(x)).
 CANCELLING = {"gelu", "gelu_", "gelu_backward"}
 MOVES = 4
 
@@ -53,7 +53,7 @@ class MovedByAnUlp(TorchDispatchMode):
         if func.is_view or made or repeats or not result.numel():
             return
         name = func.name().removeprefix("aten::")
-        # Sums of small whole numbers are exact; their mean over three isn't.
+        # Sums of small whole numbers are exact, but a mean of three numbers isn't.
         exact = name not in _of("normalization")
         if exact and is_small(result) and all(is_small(t) for t in given):
             return
@@ -61,7 +61,7 @@ class MovedByAnUlp(TorchDispatchMode):
         if name in CANCELLING:
             scale = scale + 0.5
         elif name not in _of("elementwise"):
-            # Sums lose digits of their largest terms, not of their result.
+            # The rounding error of a sum depends on its largest terms, not on its result.
             terms = [t for t in given if t.is_floating_point() and t.numel()]
             most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
             scale = scale + most / 8

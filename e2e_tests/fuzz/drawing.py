@@ -83,7 +83,7 @@ class Drawing:
     def _accepted(self) -> list[Line]:
         """Returns the lines before the first one that eager rejects when the whole program
         runs. While lines were drawn, autograd may have remembered writes of rejected ops,
-        although they were undone.
+        although the writes were undone.
         """
         scope = scope_of("cpu", lambda name, tensor: None)
         torch.manual_seed(self.seed)
@@ -249,9 +249,9 @@ class Drawing:
             raise Rejected("reads what it writes")
 
     def _behind_as_strided(self, name: str) -> bool:
-        """Whether an `as_strided` view of a view has the value's storage: writes to one
-        view of the chain aren't visible through the others (torch 2.13 documents this).
-        """
+        """Whether an `as_strided` view of a view has the value's storage. No such value is
+        written, because writes to one view of the chain aren't visible through the others
+        (torch 2.13 documents this)."""
         return exactness.storage(self.values[name]) in self.strided
 
     def _accept(self, op, line: Line, drawn: arguments.Drawn, in_place: bool) -> None:
@@ -304,7 +304,7 @@ class Drawing:
         ):
             name = self.random.choice(list(self.values)[: POOL // 2])
             if name in self.leaves:
-                # A leaf's gradient is computed at the end.
+                # Keeps a leaf while there is room, because its gradient is computed at the end.
                 if len(self.values) <= POOL:
                     break
                 self.leaves.remove(name)
@@ -336,5 +336,5 @@ class Drawing:
         try:
             return self.values[name].grad_fn is not None
         except RuntimeError:
-            # One op created this view together with others, and it was written since.
+            # One op created this view together with others, and the view was written later.
             return False

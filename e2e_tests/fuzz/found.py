@@ -142,7 +142,7 @@ v2 = aten.fmod.Scalar(v1, 0.5)
 v3 = aten.roll.default(v2, [3], [0])
 v4 = aten._unsafe_view.default(v3, [18, -1])
 """,
-    # The gradient is the last operand of TensorIterator.
+    # Eager passes the gradient to TensorIterator as the last operand.
     "strides of the gradient of prelu": """
 v0 = below(4, 402, [5, 2, 3])
 v1 = aten.unfold.default(v0, 1, 2, 1)
@@ -197,7 +197,7 @@ v2, v3 = aten.unbind.int(v1, -1)
 v4 = grid(912, [3], torch.int16)
 v5 = aten.linear.default(v2, v4, v0)
 """,
-    # The terms of a product cancel, up to rounding.
+    # The terms of a matrix product cancel, up to rounding.
     "comparison of a product's terms that cancel": """
 v0 = grid(193, [3], torch.float32)
 v1 = aten.new_zeros.default(v0, [4, 5, 5], dtype=torch.float32)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 
-#: `{some}` is a parameter, `{at}` a unique suffix, `{n}` and `{k}` are small numbers.
+#: `{some}` is a parameter, `{at}` a unique suffix; `{n}` and `{k}` are small integers.
 WRITES = (
     "history[{n}:].mul_(0.9)",
     "history.narrow(0, {n}, 2).add_(total)",

@@ -243,8 +243,8 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 def penalize(model: nn.Module, x: torch.Tensor) -> None:
     """Adds the gradients of a penalty on the gradients' squares to `.grad`, unless an op
     has no second derivative."""
-    # Eager's second derivatives of weight_norm aren't the derivatives of its first ones
-    # (torch 2.13).
+    # Skips weight_norm, because eager's second derivatives of it aren't the derivatives
+    # of its first derivatives (torch 2.13).
     if any("WeightNorm" in type(module).__name__ for module in model.modules()):
         return
     weights = [p for p in model.parameters() if p.requires_grad]
@@ -270,7 +270,7 @@ def checkpointed(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def with_packed_saves(model: nn.Module, x: torch.Tensor) -> None:
-    """Keeps the tensors that autograd saves on the CPU until the backward pass."""
+    """Keeps autograd's saved tensors on the CPU until the backward pass."""
     hooks = torch.autograd.graph.saved_tensors_hooks
     with hooks(lambda t: (t.device, t.cpu()), lambda kept: kept[1].to(kept[0])):
         result = model(x).square().mean()

@@ -3,7 +3,7 @@ with eager:
 
     python -m fuzz.other_layouts [--ops 'nll|softmax'] [--step 1] [--start 0]
 
-In each call, a change is made to the first operand that it applies to, or to all of these.
+In each call, the first operand that a change applies to is changed, or all such operands.
 Whatever eager accepts, device `lazy` accepts (by fallback if necessary), with eager's
 values, sizes and dtypes.
 """
@@ -80,8 +80,8 @@ CHANGES: dict[str, tuple[Callable, Callable]] = {
 
 
 def changed(call: Call, change: str, first_only: bool) -> Call | None:
-    """Changes the first operand that the change applies to, or all of these, and returns
-    the new call. Returns None if the change applies to no operand."""
+    """Changes the first operand that the change applies to, or all such operands, and
+    returns the new call. Returns None if the change applies to no operand."""
     applies, make = CHANGES[change]
     made = 0
 

@@ -57,8 +57,8 @@ class Line:
 class Program:
     seed: int
     lines: list[Line]
-    #: Ends a step after this many ops, wherever that is, even in the middle of a
-    #: backward pass; with 0, only where lines say so.
+    #: Number of ops after which a step ends, even in the middle of a backward pass. With 0,
+    #: steps end only where lines end them.
     longest_step: int = 0
     #: Value of option `tier`; "" leaves it unchanged.
     tier: str = ""

@@ -26,7 +26,7 @@ def _index_vector(d: Drawing, a: Drawn, tensor, dim: int, unique=False) -> int:
     size = size_at(tensor, dim)
     if unique:
         a.tensor(d.leaf([size], torch.int64, "order"))
-        # `order` returns numbers around 0.
+        # `order` returns integers around 0.
         a.texts[-1] = f"{a.texts[-1]} + {size // 2}"
         return size
     count = d.random.randint(1, 4)
@@ -181,8 +181,8 @@ def index(d: Drawing) -> Drawn:
 
 
 def index_put(d: Drawing) -> Drawn:
-    """Accumulates: otherwise it isn't specified which of several writes to an element
-    wins."""
+    """Draws calls that accumulate, because otherwise it isn't specified which of several
+    writes to an element wins."""
     a = index(d)
     tensor = d.values[a.names[0]]
     picked = eval(f"torch.ops.aten.index({', '.join(a.texts)})", {"torch": torch, **d.values})  # fmt: skip

@@ -19,7 +19,7 @@ PIPELINES = [
     ["--ltc-torch-to-stablehlo"],
     ["--ltc-linalg-to-kernels"],
 ]
-#: Patterns for sizes, types, values and ops: one match replaces another.
+#: Patterns for sizes, types, values and ops. A mutation replaces a match by another match.
 KINDS = [
     r"(?<![\w%#.])-?\d+(?![\w.])",
     r"\b(?:f32|f64|si64|i1|ui8|bf16|i64|unk)\b",

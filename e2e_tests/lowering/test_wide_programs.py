@@ -134,8 +134,9 @@ def _seconds(name: str, count: int) -> float:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_compile_time_is_linear(name: str) -> None:
-    """Four times the parts take about four times as long (less than ten times, a margin
-    for a busy machine). A single kernel for all parts took 15 to 60 times as long."""
+    """Compiling four times as many parts takes about four times as long (less than ten
+    times, a margin for a busy machine). With a single kernel for all parts, it took 15 to
+    60 times as long."""
     few, many = 48, 192
     _seconds(name, few - 1)  # loads the compiler
     short = min(_seconds(name, few), _seconds(name, few + 1))

@@ -117,6 +117,6 @@ class Row:
         return [make(dtype, generator) for make in self.inputs]
 
 
-#: float32: about 4 ulp per op; bfloat16: eager rounds after each op, a fused
-#: kernel once.
+#: Relative tolerances. float32: about 4 ulp per op; bfloat16: eager rounds after each op, a
+#: fused kernel only once.
 TOLERANCE = {F32: 1e-5, F64: 1e-10, BF16: 2e-2, torch.float16: 2e-3}

@@ -188,7 +188,7 @@ def test_functions_of_two_numbers(dtype: torch.dtype) -> None:
     assert not _report(_of_one_program(BINARY, x, y), x)
 
 
-#: Some of eager's kernels round a number argument to 16 bits first, others don't.
+#: Functions with a number argument, which some of eager's kernels first round to 16 bits.
 WITH_A_NUMBER: dict[str, Callable[[Tensor], Tensor]] = {
     "add": lambda x: x + 0.37,
     "sub": lambda x: x - 0.37,

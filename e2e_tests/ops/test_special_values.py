@@ -91,7 +91,7 @@ BINARY: dict[str, Function] = {
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 RELATIVE = {torch.float32: 5e-6, torch.float64: 1e-12, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
-#: Absolute tolerances: 1 + erf of a negative number has few digits in eager's kernels,
+#: Absolute tolerances: 1 + erf of a negative number has few digits, in eager's kernels,
 #: too; near its roots, lgamma is the small difference of larger terms.
 CANCELLING = {"gelu": 1e-6, "lgamma": 1e-14}
 

@@ -145,7 +145,7 @@ def run(body: Body, device: str, dtype: torch.dtype) -> list[torch.Tensor]:
 @pytest.mark.parametrize("name", CASES)
 def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
     if dtype == torch.bfloat16 and ("norm" in name or name in ("logit", "pow")):
-        pytest.skip("eager rounds in between, programs with constants don't, either")
+        pytest.skip("eager rounds between ops; programs don't, not even with constants")
     with counting() as counts:
         ours = run(CASES[name], "lazy", dtype)
         torch_ltc.wait_device_ops()
@@ -159,7 +159,7 @@ def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
     assert compiled <= most, f"{compiled} programs"
 
 
-#: Numbers that are constants of programs, with the reason.
+#: Names of number arguments that are constants of programs, with the reason.
 CONSTANT = {
     "a dimension or a count of dimensions decides structure": {
         "dim", "dims", "dim0", "dim1", "dim2", "dimension", "group", "groups", "reduction",

@@ -19,7 +19,8 @@ DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16,
 
 
 class Tied(nn.Module):
-    """An output layer tied to the embedding, buffers, and a frozen parameter."""
+    """A module with an output layer tied to its embedding, with buffers, and with a frozen
+    parameter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +108,8 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("shard", [None, "4KB"])
 def test_pretrained(name: str, shard: str | None, tmp_path: Path) -> None:
-    """`save_pretrained` finds tied weights by their addresses, and saves them once."""
+    """A model with tied weights, which `save_pretrained` finds by their addresses, is saved
+    without a sync and loaded with equal parameters."""
     kind, config = MODELS[name]
     model = kind(config()).to("lazy")
     torch_ltc.mark_step()

@@ -150,7 +150,8 @@ LAYERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 @pytest.mark.parametrize("twice", [False, True])
 @pytest.mark.parametrize("layer", LAYERS.values(), ids=LAYERS)
 def test_data_between_forward_and_backward(layer: Callable, twice: bool) -> None:
-    """A gradient uses what eager saved, which may be a view of the old memory."""
+    """A gradient uses the tensors that eager saves: an operand itself, which has the new
+    data, or a view of the old memory."""
 
     def program(x: Tensor, w: Tensor) -> list[Tensor]:
         loss = layer(x, w).square().sum()

@@ -272,8 +272,8 @@ def of_writes(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("function", [F.hardshrink, F.softplus, of_writes])
 @pytest.mark.parametrize("decomposed", [False, True])
 def test_a_graph_of_make_fx(function: Callable, decomposed: bool) -> None:
-    """The graph has the nodes that it has on the CPU, and computes the function of other
-    tensors."""
+    """The graph has the same nodes as on the CPU, and computes the function for different
+    inputs."""
     # Lists ops, because core_aten_decompositions() fails if a test has defined an op and
     # removed it.
     ops = (aten.hardshrink, aten.softplus, aten.hardtanh, aten.hardtanh_)

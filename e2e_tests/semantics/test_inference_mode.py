@@ -202,7 +202,8 @@ def test_outside(use) -> None:
 
 
 def test_normal_views_stay_usable() -> None:
-    """A base that was written through a view in the mode can be trained afterwards."""
+    """A base that was written through a view in the mode can be saved for a backward pass
+    afterwards."""
 
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         base = x.clone()

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import torch_ltc
 from semantics.comparison import compare
 
-#: With scales near 1 and 2, the size stays or doubles, because it is rounded down.
+#: Scales slightly above 1 or 2 keep or double the size, because it is rounded down.
 SCALES = [
     *(0.3 + 0.37 * i for i in range(8)),
     1.0,

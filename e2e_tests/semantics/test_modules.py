@@ -1,4 +1,5 @@
-"""Moving modules between devices keeps shared parameters, files keep shared memory."""
+"""Shared parameters stay shared when modules are moved between devices or copied; tensors
+that share memory still do when they are loaded from a file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Arguments that callers usually don't pass (indices of another pooling, numbers beyond
-the range of a dtype), and results of `_embedding_bag` that only its gradient reads."""
+"""Arguments that callers usually don't pass (for example, indices of another pooling, or
+numbers beyond the range of a dtype), and results of `_embedding_bag` that only its gradient
+reads."""
 
 from __future__ import annotations
 

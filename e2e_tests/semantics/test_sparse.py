@@ -1,4 +1,5 @@
-"""Sparse tensors run on the CPU, op by op, with eager's results, aliases, gradients."""
+"""Ops on sparse tensors run on the CPU, one by one, with eager's results, aliases and
+gradients."""
 
 from __future__ import annotations
 

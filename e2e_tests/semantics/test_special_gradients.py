@@ -238,7 +238,8 @@ def test_a_median_of_a_batch_has_tangents() -> None:
         torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))
 
 
-#: Excludes factors for which zero times a gradient that isn't selected is NaN.
+#: Excludes factors for which autograd multiplies infinity or NaN by zero, the weight of the
+#: gradients that the sum doesn't contain.
 @pytest.mark.parametrize("name", sorted({*FACTORS} - {"NaN and zeros", "infinity"}))
 def test_second_derivatives_of_products(name: str) -> None:
     results = []

@@ -77,7 +77,8 @@ def test_default_dtype_and_the_cache_on_disk(own_cache: str) -> None:
         print(torch.arange(1, 5, device="lazy").sqrt().mul(3).cpu().tolist())
     """
     for name in ("float32", "float64", "float32"):
-        # On some processors, eager doesn't round square roots correctly.
+        # Results are compared with a tolerance, because on some processors eager doesn't
+        # round square roots correctly.
         expected = torch.arange(1, 5).to(getattr(torch, name)).sqrt().mul(3)
         printed = json.loads(run_python(text.format(name)).stdout)
         digits = torch.tensor(printed, dtype=torch.float64)

@@ -207,7 +207,7 @@ def _assert_close(
     relative = tolerance or TOLERANCE.get(kind, 0)
     finite = wanted[torch.isfinite(wanted)] if relative else wanted
     scale = float(finite.abs().max()) if relative and finite.numel() else 0.0
-    # A result near zero may be the difference of numbers near one.
+    # Results near zero get a larger tolerance: they may be differences of numbers near one.
     smallest = 1e-2 if kind == torch.float32 else 1e-3
     torch.testing.assert_close(
         result,

@@ -42,8 +42,8 @@ def test_ops(part):
 
 @pytest.mark.parametrize("name", COMPLIANT)
 def test_compliance(name):
-    """PyTorch's checks that composite ops work on subclasses pass. They need views that
-    share the storage of wrappers below `__torch_dispatch__`, and clone storages."""
+    """PyTorch's checks of composite ops on subclasses pass. The checks clone storages, and
+    need views that share a wrapper's storage below `__torch_dispatch__`."""
     entry = next(op for op in entries(torch.float32) if entry_name(op) == name)
     assert_equal = TestCase().assertEqual
     for sample in itertools.islice(entry.sample_inputs("lazy", torch.float32), 2):

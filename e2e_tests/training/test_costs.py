@@ -185,7 +185,7 @@ def test_evaluation_loop_with_mark_step() -> None:
 
 
 def test_optimizer_step_writes_in_place() -> None:
-    """Parameters and state are donated, so that the number of their buffers is constant."""
+    """Each step donates the buffers of parameters and optimizer state."""
     loop = Loop()
     counts = steady_counts(loop, lambda number, loss: None)
     tensors = sum(1 for _ in loop.model.parameters()) * 3  # with both averages

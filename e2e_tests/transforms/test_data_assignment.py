@@ -60,8 +60,8 @@ def test_module():
 
 
 def test_graph_that_is_used_afterwards():
-    """An assignment is rejected while an autograd graph uses the tensor: the gradient would
-    get lost in the old object."""
+    """If an autograd graph uses the tensor, the assignment or the later backward pass
+    raises an error: the gradient would get lost in the old object."""
     torch.ones((), device="lazy")
     parameter = nn.Parameter(torch.ones(3))
     square = loss(parameter)

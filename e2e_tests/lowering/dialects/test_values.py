@@ -25,8 +25,8 @@ REFUSALS = (
 # Ops whose results a dialect rounds differently from C: quotients close to integers may
 # be rounded to the other side.
 ROUNDED = ("div.Tensor_mode", "div.Scalar_mode", "floor_divide", "remainder", "fmod")
-# The minimum share of each family's cases that a dialect supports. The rest has
-# unsupported dtypes, no elements, or reductions of scatters.
+# The minimum share of each family's cases that a dialect supports. The other cases have
+# unsupported dtypes or no elements, or are scatters that reduce.
 TAKEN = {
     "tosa": {
         "elementwise": 0.6,

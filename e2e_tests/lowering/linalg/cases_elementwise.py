@@ -42,7 +42,7 @@ for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsq
 for op in ("gelu", "silu", "hardswish", "hardsigmoid", "mish", "relu", "softplus",
            "leaky_relu", "hardtanh", "elu", "celu", "hardshrink", "softshrink"):  # fmt: skip
     for dtype in (F32, BF16):
-        # torch's vectorized gelu returns NaN for inf.
+        # Excludes NaN and inf: torch's vectorized gelu returns NaN for inf.
         x = special(dtype)[2:] if op == "gelu" else special(dtype)
         add(op, x, tolerance=2e-5)
 add("gelu", special(), approximate="tanh", tolerance=2e-5)
@@ -97,7 +97,7 @@ for dtype in (*FLOATS, I64, I32, I8, U8):
     add("div.Tensor", a, b, tolerance=1e-6)
     divisor = torch.where(b == 0, torch.ones_like(b), b)
     for op in ("remainder.Tensor", "fmod.Tensor", "floor_divide"):
-        # Dividing the lowest integer by -1 overflows in torch.
+        # Excludes the lowest integer: dividing it by -1 overflows in torch.
         add(op, a[1:], divisor, tolerance=1e-6)
     for mode in ("trunc", "floor"):
         add("div.Tensor_mode", a[1:], divisor, rounding_mode=mode, tolerance=1e-6)
@@ -147,7 +147,7 @@ add("floor_divide.Scalar", random(5), 0.7)
 add("remainder.Scalar", torch.arange(-5, 5), 3)
 add("remainder.Scalar_Tensor", 7, torch.tensor([2, -3, 5]))
 
-# Mixed dtypes: which operand determines the dtype, and the precision.
+# Mixed dtypes: which operand determines the result's dtype and precision.
 add("add.Tensor", random(3, dtype=F32), torch.arange(3))
 add("mul.Tensor", random(3, dtype=BF16), random(3, dtype=F32))
 add("mul.Tensor", random(3, dtype=BF16), random(dtype=F32))

@@ -61,7 +61,7 @@ def compile_module(source: str, folder: Path) -> ctypes.CDLL:
     assembly, library = folder / "cases.s", folder / "cases.so"
     llc = [str(LLVM_BIN / "llc"), "-O1", "-relocation-model=pic", "-mcpu=native"]
     run_tool([*llc, "-o", str(assembly)], llvm_ir)
-    # Copies of non-contiguous buffers call memrefCopy.
+    # Copies of non-contiguous buffers call memrefCopy, which this library defines.
     runtime = LLVM_BIN.parent / "lib" / "libmlir_c_runner_utils.so"
     link = ["gcc", "-shared", "-o", str(library), str(assembly), str(runtime)]
     run_tool([*link, f"-Wl,-rpath,{runtime.parent}", "-lm"])
@@ -79,7 +79,7 @@ def descriptor(tensor: torch.Tensor) -> ctypes.Array:
 def call(library: ctypes.CDLL, symbol: str, function: Function) -> list[torch.Tensor]:
     """Calls the compiled function `symbol`; returns its results in order."""
     outputs = [torch.empty(t.shape, dtype=t.dtype) for t in function.expected]
-    # Bufferization treats a function's arguments as writable.
+    # Inputs are copied, because bufferization treats a function's arguments as writable.
     inputs = [t.clone(memory_format=torch.contiguous_format) for t in function.tensors]
     arguments: list = []
     tensors, scalars = iter(inputs), iter(function.scalars)
