@@ -1,5 +1,5 @@
-"""Views dispatch no other ops; writes through views and op-by-op runs make no unnecessary
-copies."""
+"""A view op dispatches no other op; writes through views and op-by-op runs make no
+unnecessary copies."""
 
 from __future__ import annotations
 

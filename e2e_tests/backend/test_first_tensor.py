@@ -111,7 +111,8 @@ def test_kernels_in_python_remain() -> None:
     run_python(OVERRIDDEN)
 
 
-# torch wraps the optimizers' `step` methods with hooks before torch_ltc replaces them.
+# Optimizers work if torch wrapped their `step` methods with hooks before torch_ltc replaces
+# these methods.
 OPTIMIZERS = """
 import torch, torch_ltc
 

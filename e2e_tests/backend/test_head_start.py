@@ -15,7 +15,7 @@ from torch import nn
 def interpreted():
     with torch_ltc.config(tier="interpret"):
         # Empties the trace cache: after many different traces, such as those of other
-        # tests, it adds few new ones, and no trace is expected to repeat.
+        # tests, the cache adds few new ones, and uncached traces have no head starts.
         with torch_ltc.config(reuse_traces=False):
             torch.ones(1, device="lazy").add(1).item()
         yield

@@ -85,7 +85,7 @@ def test_optional_tensor_lists() -> None:
     expected = cpu[:, rows, columns]
     got = cpu.to("lazy")[:, rows.to("lazy"), columns.to("lazy")]
     torch.testing.assert_close(got.cpu(), expected)
-    # As for other devices, indices may be on the CPU.
+    # Indices may be on the CPU, as for tensors on other devices.
     torch.testing.assert_close(cpu.to("lazy")[:, rows].cpu(), cpu[:, rows])
 
 

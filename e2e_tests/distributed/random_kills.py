@@ -97,7 +97,7 @@ def _work(rank: int, folder: Path, launch: int, phase: mmap.mmap) -> None:
         _train(rank, folder, launch, phase)
     except Exception as error:
         (folder / f"error{launch}").write_text(f"{type(error).__name__}: {error}")
-        # The process must end without waiting for data from the killed rank (`launch`).
+        # The process must end without waiting for data from the killed rank.
         raise SystemExit(3) from None
 
 

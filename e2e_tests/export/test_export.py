@@ -122,7 +122,7 @@ def test_a_training_step(dialect: str) -> None:
     for row in exported.outputs:
         if row["role"] != "result":
             assert exported.inputs[row["updates"]]["name"] == row["name"]
-    # Training continues after the exported step, which runs at the next end of a step.
+    # Training continues after the exported step, whose ops run when the next step ends.
     lazy_step(x.to("lazy"), y.to("lazy"))
     own_step(x, y)
     torch.testing.assert_close(

@@ -304,7 +304,7 @@ class Drawing:
         ):
             name = self.random.choice(list(self.values)[: POOL // 2])
             if name in self.leaves:
-                # Keeps a leaf while there is room, because its gradient is computed at the end.
+                # Keeps a leaf while there is room: its gradient is computed at the end.
                 if len(self.values) <= POOL:
                     break
                 self.leaves.remove(name)

@@ -174,7 +174,7 @@ class Taken(nn.Module):
 
 
 def replace_data(parameter: torch.Tensor, factor: float) -> None:
-    """Assigns a new tensor to `.data`, as scripts do that load checkpoints by hand."""
+    """Assigns a new tensor to `.data`, as scripts that load checkpoints by hand do."""
     parameter.data = parameter.detach().clone() * factor
 
 

@@ -98,7 +98,7 @@ def recorded_calls() -> dict[str, list[Call]]:
     recorder = _Recorder()
     torch.manual_seed(0)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small ops spend their time on waiting for threads
+    torch.set_num_threads(1)  # with more threads, small ops mostly wait
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for op in op_db:

@@ -73,7 +73,7 @@ def _op(schema_text: str, family: str) -> Op | None:
         return None
     suffix = f".{overload}" if overload else ""
     if family == "random" and find(f"{base}_{suffix}"):
-        # Draws the in-place op, of which functionalization makes the functional form.
+        # Draws the in-place op, which functionalization converts to the functional form.
         in_place = f"{base}_{suffix}"
         if not base.endswith(("_like", "bernoulli")):
             return Op(in_place, family, find(in_place)._schema, in_place)

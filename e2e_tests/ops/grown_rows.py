@@ -1,4 +1,4 @@
-"""Rows of the op tests with different sizes."""
+"""Rows of the op tests with larger tensors."""
 
 from __future__ import annotations
 

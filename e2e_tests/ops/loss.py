@@ -38,7 +38,8 @@ REDUCED = [
 
 def _several_of(i: torch.Tensor) -> torch.Tensor:
     """Returns each sample's target classes, [N, 5]: for a sample of class c, the first c
-    columns are classes from c on, and then follows a -1; the loss ignores the rest."""
+    columns are the classes from c on (modulo 5), and column c is -1. The loss ignores the
+    columns after it."""
     places = torch.arange(5, device=i.device)
     given = (places + i[:, None]) % 5
     return torch.where(places == i[:, None], -1, given)

@@ -1,8 +1,9 @@
 """Functions of one and two numbers and their gradients, at all 16-bit floats with
 magnitudes from 1e-5 to 60.
 
-Each result is within 1 unit in the last place of eager's, or nearer to float64's: a
-formula may round intermediate results where eager's kernel doesn't, or the reverse.
+Each result is within 1 unit in the last place of eager's result, or is at least as close to
+the float64 result as eager's is: a formula may round intermediate results where eager's
+kernel doesn't, or the reverse.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ print(torch.accelerator.current_accelerator(), torch.accelerator.device_count())
 @pytest.mark.parametrize("has_gpu", [False, True])
 def test_build_for_cuda(has_gpu: bool, way: str) -> None:
     """A CUDA build calls CUDA the accelerator even without a GPU. Device lazy becomes the
-    accelerator when a program uses it; if there is a GPU, creating a tensor isn't enough."""
+    accelerator when a program uses it; with a GPU, creating a tensor isn't enough."""
     program = f"""
 import torch
 torch._C._accelerator_getAccelerator = lambda: torch.device("cuda")

@@ -1,4 +1,4 @@
-"""`./dev check-torch` reports what another torch version changes before a build fails."""
+"""`./dev check-torch` reports what another torch version changes, before a build fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation site has each page in its navigation, and links that stay inside."""
+"""The documentation site has each page in its navigation, and its links stay inside."""
 
 from __future__ import annotations
 

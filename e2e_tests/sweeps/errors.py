@@ -1,5 +1,5 @@
-"""Compares the errors that PyTorch's databases of ops, modules and optimizers expect
-(class and message) on device `lazy` with those that eager raises on the CPU."""
+"""Compares the errors (class and message) of device `lazy` with eager's, in the error cases
+of PyTorch's databases of ops, modules and optimizers."""
 
 from __future__ import annotations
 
@@ -130,6 +130,6 @@ def difference(call: Failing) -> str:
 
 
 def _first(error: Exception) -> str:
-    # Names of tensor types contain their device.
+    # Adds the device, which the names of lazy tensor types contain.
     text = words(error).split("\n")[0]
     return text.replace("torch.FloatTensor", "torch.lazy.FloatTensor")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every optimizer of torch.optim equals eager, in each of its implementations."""
+"""Every optimizer of torch.optim has eager's results, in each of its implementations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten training steps of each published architecture equal eager CPU."""
+"""Ten training steps of each published architecture have eager CPU's results."""
 
 from __future__ import annotations
 

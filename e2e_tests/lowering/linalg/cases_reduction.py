@@ -76,7 +76,7 @@ for op in ("max.dim", "min.dim", "argmax", "argmin"):
 add("max.dim", torch.full((2, 3), float("-inf")), 1)
 add("min.dim", torch.full((2, 3), float("inf")), 1)
 
-# No dimensions and no elements.
+# Tensors of rank 0, and tensors without elements.
 for op in ("sum", "prod", "max", "min", "argmax", "any", "all"):
     add(op, torch.tensor(2.5))
 add("max.dim", torch.tensor(2.5), 0)
