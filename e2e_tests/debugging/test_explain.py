@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_ltc
+from subprocesses import run_python
 from torch import nn
 
 
@@ -372,3 +373,32 @@ def test_step_log_file(tmp_path: Path) -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert rows and rows[-1]["trigger"] == "mark_step"
     assert rows[-1]["execute_seconds"] > 0 and rows[-1]["live_tensors"] > 0
+
+
+HANDLERS_THAT_ASK = """
+import logging, sys
+import torch, torch_ltc
+from torch_ltc._backend import bindings
+
+class Asking(logging.Handler):
+    def emit(self, record):
+        torch_ltc.step_log()
+        torch_ltc.compile_log()
+        bindings().cache_info(True)
+        print(record.getMessage())
+
+logging.getLogger("torch_ltc").addHandler(Asking())
+torch_ltc.config.tier = "compile"
+for option in ("step_log_file", "cache_dir"):
+    setattr(torch_ltc.config, option, "/dev/null/nowhere")
+    (torch.ones(4, device="lazy") * 3).sum().item()
+    torch_ltc.wait_device_ops()
+"""
+
+
+def test_log_handlers_may_ask() -> None:
+    """A handler reads the logs and the cache's statistics: no lock is held while a warning
+    is logged."""
+    output = run_python(HANDLERS_THAT_ASK, timeout=60).stdout
+    assert output.count("(option step_log_file)") == 1, output
+    assert "cache" in output, output

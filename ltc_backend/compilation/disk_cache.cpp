@@ -6,8 +6,11 @@
 #include "config/config.h"
 #include "config/log.h"
 #include "events/metrics.h"
+#include "memory/blocking.h"
 #include "programs/program.h"
 #include "programs/shared_library.h"
+
+#include <c10/util/ScopeExit.h>
 
 #include <atomic>
 #include <filesystem>
@@ -27,24 +30,33 @@ struct CacheDeleter {
 std::mutex cacheMutex;
 std::string cacheProblem;
 
+/// While this thread creates a cache: the messages to be logged afterwards,
+/// because a log handler may use the cache.
+thread_local std::vector<std::string> *heldMessages = nullptr;
+
 void warn(const char *message, void *) {
   {
     std::lock_guard<std::mutex> lock(cacheMutex);
     cacheProblem = message;
   }
-  log(LogLevel::Warning, message);
+  if (heldMessages)
+    heldMessages->emplace_back(message);
+  else
+    log(LogLevel::Warning, message);
 }
 
-/// A shared reference to a cache, so that a cache that is in use survives a
-/// change of the options.
-using CachePtr = std::shared_ptr<LtcCacheStorage>;
-
+/// A cache with the options that it was created for. It is shared, so that a
+/// cache that is in use survives a change of the options.
 struct OpenCache {
-  std::string directory;
-  int64_t sizeMb = -1;
-  uint64_t countedRejected = 0;
-  CachePtr cache;
+  OpenCache(std::string directory, int64_t sizeMb)
+      : directory(std::move(directory)), sizeMb(sizeMb) {}
+
+  const std::string directory;
+  const int64_t sizeMb;
+  std::unique_ptr<LtcCacheStorage, CacheDeleter> cache;
+  uint64_t countedRejected = 0; // guarded by cacheMutex
 };
+using OpenCachePtr = std::shared_ptr<OpenCache>;
 
 std::string configuredDirectory() {
   if (!config().cache.get())
@@ -55,17 +67,11 @@ std::string configuredDirectory() {
 
 std::atomic<bool> isOpen{false};
 
-OpenCache &openCache() {
-  static auto *instance = new OpenCache;
-  static std::mutex openMutex;
-  std::lock_guard<std::mutex> lock(openMutex);
-  std::string directory = configuredDirectory();
-  int64_t sizeMb = config().cache_size_mb.get();
-  if (instance->cache && instance->directory == directory &&
-      instance->sizeMb == sizeMb)
-    return *instance;
+OpenCachePtr create(std::string directory, int64_t sizeMb,
+                    std::vector<std::string> &messages) {
+  auto made = std::make_shared<OpenCache>(std::move(directory), sizeMb);
   LtcCacheOptions options{};
-  options.directory = directory.c_str();
+  options.directory = made->directory.c_str();
   options.max_bytes = uint64_t(sizeMb) << 20;
   options.warn = warn;
   std::string backend = backendLibraryPath(), compiler = compilerLibraryPath();
@@ -77,24 +83,54 @@ OpenCache &openCache() {
     std::lock_guard<std::mutex> problemLock(cacheMutex);
     cacheProblem.clear();
   }
-  throwIfFailed(ltcCacheCreate(&options, &cache));
-  instance->cache = CachePtr(cache, CacheDeleter());
-  instance->directory = directory;
-  instance->sizeMb = sizeMb;
-  instance->countedRejected = 0;
-  isOpen.store(true);
-  return *instance;
+  {
+    heldMessages = &messages;
+    auto release = c10::make_scope_exit([] { heldMessages = nullptr; });
+    throwIfFailed(ltcCacheCreate(&options, &cache));
+  }
+  made->cache.reset(cache);
+  return made;
 }
 
-CachePtr currentCache() { return openCache().cache; }
+/// Returns the cache for the present options.
+OpenCachePtr openCache() {
+  static auto *current = new OpenCachePtr;
+  static std::mutex currentMutex, creationMutex;
+  std::string directory = configuredDirectory();
+  int64_t sizeMb = config().cache_size_mb.get();
+  auto find = [&] {
+    std::lock_guard<std::mutex> lock(currentMutex);
+    OpenCachePtr found = *current;
+    if (found && (found->directory != directory || found->sizeMb != sizeMb))
+      found = nullptr;
+    return found;
+  };
+  if (OpenCachePtr found = find())
+    return found;
+  std::vector<std::string> messages;
+  OpenCachePtr made;
+  {
+    BlockingScope blocking;
+    std::lock_guard<std::mutex> creation(creationMutex);
+    if (OpenCachePtr found = find())
+      return found;
+    made = create(directory, sizeMb, messages);
+    std::lock_guard<std::mutex> lock(currentMutex);
+    *current = made;
+    isOpen.store(true);
+  }
+  for (const std::string &message : messages)
+    log(LogLevel::Warning, message);
+  return made;
+}
 
 /// Counts the entries that the cache has rejected since the last call.
 void countRejected() {
-  OpenCache &open = openCache();
-  uint64_t rejected = ltcCacheGetStatistics(open.cache.get()).rejected;
+  OpenCachePtr open = openCache();
   std::lock_guard<std::mutex> lock(cacheMutex);
-  count(Counter::cache_rejected, int64_t(rejected - open.countedRejected));
-  open.countedRejected = rejected;
+  uint64_t rejected = ltcCacheGetStatistics(open->cache.get()).rejected;
+  count(Counter::cache_rejected, int64_t(rejected - open->countedRejected));
+  open->countedRejected = rejected;
 }
 
 /// Prefixes of the file names of a folder's programs; empty if the folder can't
@@ -127,8 +163,8 @@ std::string programKey(const Hash128 &hash) {
 
 int lookupKernel(const char *key, size_t keySize, LtcBytes *object, void *) {
   int found = 0;
-  LtcStatus status = ltcCacheLookup(currentCache().get(), LTC_CACHE_KERNEL, key,
-                                    keySize, object, &found);
+  LtcStatus status = ltcCacheLookup(openCache()->cache.get(), LTC_CACHE_KERNEL,
+                                    key, keySize, object, &found);
   ltcStatusDestroy(status);
   countRejected();
   return !status && found;
@@ -137,8 +173,8 @@ int lookupKernel(const char *key, size_t keySize, LtcBytes *object, void *) {
 void storeKernel(const char *key, size_t keySize, const char *object,
                  size_t objectSize, void *) {
   // The cache reports a failed write through `warn`.
-  ltcStatusDestroy(ltcCacheStore(currentCache().get(), LTC_CACHE_KERNEL, key,
-                                 keySize, object, objectSize));
+  ltcStatusDestroy(ltcCacheStore(openCache()->cache.get(), LTC_CACHE_KERNEL,
+                                 key, keySize, object, objectSize));
 }
 
 } // namespace
@@ -147,7 +183,7 @@ std::optional<std::string> torch_ltc::lookupProgram(const Hash128 &hash) {
   std::string key = programKey(hash);
   LtcBytes value{};
   int found = 0;
-  throwIfFailed(ltcCacheLookup(currentCache().get(), LTC_CACHE_PROGRAM,
+  throwIfFailed(ltcCacheLookup(openCache()->cache.get(), LTC_CACHE_PROGRAM,
                                key.data(), key.size(), &value, &found));
   countRejected();
   if (!found)
@@ -174,7 +210,7 @@ bool torch_ltc::mayHaveProgram(const Hash128 &hash) {
 void torch_ltc::storeProgram(const Hash128 &hash, const char *bytes,
                              size_t size) {
   std::string key = programKey(hash);
-  ltcStatusDestroy(ltcCacheStore(currentCache().get(), LTC_CACHE_PROGRAM,
+  ltcStatusDestroy(ltcCacheStore(openCache()->cache.get(), LTC_CACHE_PROGRAM,
                                  key.data(), key.size(), bytes, size));
 }
 
@@ -190,10 +226,10 @@ CacheDescription torch_ltc::describeCache(bool open) {
     result.maxBytes = uint64_t(config().cache_size_mb.get()) << 20;
     return result;
   }
-  OpenCache &cache = openCache();
-  result.directory = cache.directory;
-  result.maxBytes = uint64_t(cache.sizeMb) << 20;
-  result.statistics = ltcCacheGetStatistics(cache.cache.get());
+  OpenCachePtr cache = openCache();
+  result.directory = cache->directory;
+  result.maxBytes = uint64_t(cache->sizeMb) << 20;
+  result.statistics = ltcCacheGetStatistics(cache->cache.get());
   std::lock_guard<std::mutex> lock(cacheMutex);
   result.problem = cacheProblem;
   return result;

@@ -29,21 +29,28 @@ Logs &logs() {
 }
 
 /// Appends the event as a line with a JSON object, for tools that follow a run.
+/// The caller must hold no lock, because logging takes the GIL.
 void appendLine(const std::string &file, const StepEvent &event) {
-  std::ofstream stream(file, std::ios::app);
-  stream.precision(9);
-  stream << "{\"step\": " << event.step << ", \"program\": \"" << event.program
-         << "\", \"origin\": \"" << event.origin << "\", \"trigger\": \""
-         << event.trigger << "\", \"ops\": " << event.ops
-         << ", \"time\": " << std::fixed << event.time
-         << ", \"schedule_seconds\": " << event.scheduleSeconds
-         << ", \"execute_seconds\": " << event.executeSeconds
-         << ", \"donated\": " << event.donated
-         << ", \"live_tensors\": " << event.liveTensors
-         << ", \"allocated_bytes\": " << event.allocatedBytes << "}\n";
-  stream.close();
+  static std::mutex fileMutex;
   static bool wasSaid = false;
-  if (!stream && !std::exchange(wasSaid, true))
+  bool isFirstFailure = false;
+  {
+    std::lock_guard<std::mutex> lock(fileMutex);
+    std::ofstream stream(file, std::ios::app);
+    stream.precision(9);
+    stream << "{\"step\": " << event.step << ", \"program\": \""
+           << event.program << "\", \"origin\": \"" << event.origin
+           << "\", \"trigger\": \"" << event.trigger
+           << "\", \"ops\": " << event.ops << ", \"time\": " << std::fixed
+           << event.time << ", \"schedule_seconds\": " << event.scheduleSeconds
+           << ", \"execute_seconds\": " << event.executeSeconds
+           << ", \"donated\": " << event.donated
+           << ", \"live_tensors\": " << event.liveTensors
+           << ", \"allocated_bytes\": " << event.allocatedBytes << "}\n";
+    stream.close();
+    isFirstFailure = !stream && !std::exchange(wasSaid, true);
+  }
+  if (isFirstFailure)
     log(LogLevel::Warning,
         "Steps can't be written to '" + file + "' (option step_log_file).");
 }
@@ -111,15 +118,20 @@ uint64_t torch_ltc::addStepEvent(StepEvent event) {
 }
 
 void torch_ltc::finishStepEvent(uint64_t number, double executeSeconds) {
-  std::lock_guard<std::mutex> lock(logs().mutex);
-  if (number >= logs().firstStep &&
-      number - logs().firstStep < logs().steps.size())
-    logs().steps[number - logs().firstStep].executeSeconds = executeSeconds;
-  else
-    return;
   std::string file = config().step_log_file.get();
+  StepEvent finished;
+  {
+    std::lock_guard<std::mutex> lock(logs().mutex);
+    if (number < logs().firstStep ||
+        number - logs().firstStep >= logs().steps.size())
+      return;
+    StepEvent &event = logs().steps[number - logs().firstStep];
+    event.executeSeconds = executeSeconds;
+    if (!file.empty())
+      finished = event;
+  }
   if (!file.empty())
-    appendLine(file, logs().steps[number - logs().firstStep]);
+    appendLine(file, finished);
 }
 
 std::vector<CompileEvent> torch_ltc::compileEvents() {
