@@ -32,9 +32,9 @@ public:
   llvm::Error run(const RunContext &context) override {
     parallelFor(heads * partsOfHead, threads, 1,
                 [&](int64_t begin, int64_t end) {
-                  // If no team was created, the calling thread may have a
-                  // number in another team, which isn't an index of the scratch
-                  // memory.
+                  // If no team was created, omp_get_thread_num may return the
+                  // thread's number in another team, which isn't an index of
+                  // the scratch memory.
                   int thread = threads > 1 ? omp_get_thread_num() : 0;
                   auto *scratch = reinterpret_cast<float *>(
                       context.scratch + thread * scratchOfThread);

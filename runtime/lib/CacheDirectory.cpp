@@ -151,7 +151,7 @@ llvm::Expected<std::unique_ptr<CacheDirectory>>
 CacheDirectory::open(const std::string &path, uint64_t maxBytes) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) {
-    // Whatever the umask, no other user can write the created folders, which
+    // Whatever the umask, no other user can write to the created folders, which
     // may include parent folders.
     if (std::error_code failed = llvm::sys::fs::create_directories(
             path, /*IgnoreExisting=*/true, llvm::sys::fs::owner_all))
@@ -205,7 +205,8 @@ void CacheDirectory::remove(const std::string &name) {
   totalBytes -= std::min<uint64_t>(totalBytes, status.st_size);
 }
 
-/// Writes the file `temporary` and renames it to `name` while it is locked.
+/// Writes the file `temporary`, which stays locked until it has been renamed to
+/// `name`.
 llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
                                            llvm::StringRef bytes,
                                            const std::string &name) const {

@@ -57,7 +57,7 @@ private:
                              const std::string &file) const;
   /// Counts the bytes of the files and removes the least recently used ones
   /// beyond the limit, and temporary files that killed processes left. Acquires
-  /// the lock.
+  /// `mutex`.
   void scan();
 
   const std::string path;

@@ -30,8 +30,8 @@ bool CallerLoad::isBusy(clockid_t clock) {
   if (!caller)
     return false;
   int64_t wall = *nanoseconds(CLOCK_MONOTONIC);
-  // A caller that computes all the time gets about half a processor if two
-  // teams share the processors, and more if it has a processor to itself.
+  // A caller that computes all the time gets about half a processor if it
+  // shares the processor with a member of the team, and more otherwise.
   double threshold = wasBusy ? 0.3 : 0.4;
   bool isKnown = clock == lastClock && wall > wallTime;
   wasBusy = isKnown &&

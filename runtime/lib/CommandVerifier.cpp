@@ -167,7 +167,7 @@ llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
 }
 
 /// Bytes of `batch` matrices of `matrix` elements each, `stride` elements
-/// apart; nullopt if they exceed 63 bits.
+/// apart; nullopt if the number of bytes doesn't fit in 63 bits.
 std::optional<uint64_t> stridedBytes(int64_t batch, int64_t stride,
                                      uint64_t matrix, uint64_t element) {
   if (batch == 0 || matrix == 0)

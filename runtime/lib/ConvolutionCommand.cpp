@@ -53,8 +53,8 @@ public:
     if (kind == ConvolutionKind::Forward)
       arguments.bias = bias;
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // If no team was created, the calling thread may have a number in another
-      // team, which isn't an index of the scratch memory.
+      // If no team was created, omp_get_thread_num may return the thread's
+      // number in another team, which isn't an index of the scratch memory.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(arguments, index,

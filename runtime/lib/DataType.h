@@ -62,7 +62,7 @@ inline const char *dtypeName(DType dtype) {
 }
 
 /// The product of `start` and the factors in any iterable; std::nullopt if a
-/// factor is negative or the product exceeds 63 bits.
+/// factor is negative or the product doesn't fit in 63 bits.
 template <typename Range>
 std::optional<uint64_t> checkedProduct(const Range &factors,
                                        uint64_t start = 1) {

@@ -109,8 +109,8 @@ LtcStatus ltcExecutableRun(LtcExecutable executable,
 
 void ltcPrepareThreads(int num_threads) {
   ProcessorContention::get().beforeRun(num_threads);
-  // Counts threads as libgomp does (GCC 12): those of both teams without the
-  // leaders, plus one for the process.
+  // Counts threads as libgomp does (GCC 12): those of the calling thread's team
+  // and of the step's team without the leaders, plus one for the process.
   if (num_threads > 1 && 2 * (num_threads - 1) + 1 > omp_get_num_procs())
     omp_pause_resource_all(kSoftPause);
 }

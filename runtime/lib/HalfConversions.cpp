@@ -11,7 +11,7 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Both 16-bit types are passed in the low half of an SSE register, so g++
+/// Both 16-bit types are passed in the low 16 bits of an SSE register, so g++
 /// 12, which has no scalar __bf16, can pass bfloat16 bits as a _Float16.
 using Half = _Float16;
 

@@ -28,8 +28,8 @@ class HostSymbols : public orc::DefinitionGenerator {
 public:
   HostSymbols() {
     // Uses dlopen instead of a link dependency, because libmvec exists only in
-    // the glibc of x86-64 and AArch64. RTLD_DEFAULT would find neither library
-    // unless another one needs it.
+    // the glibc of x86-64 and AArch64. RTLD_DEFAULT would find libm or libmvec
+    // only if another loaded library needs it.
     math = dlopen("libm.so.6", RTLD_LAZY | RTLD_LOCAL);
     vectorMath = dlopen("libmvec.so.1", RTLD_LAZY | RTLD_LOCAL);
   }

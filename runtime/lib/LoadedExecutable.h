@@ -63,7 +63,7 @@ private:
     /// single long command, the whole team would spin on all processors.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
-    /// Content numbers of the buffers, if the caller provides them; see
+    /// Ids of the buffers' contents, if the caller provides them; see
     /// RunContext.
     std::vector<uint64_t> contents;
     size_t scratchBytes;

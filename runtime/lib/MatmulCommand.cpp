@@ -78,9 +78,9 @@ private:
   OneDnnCall primitive;
 };
 
-/// Whether sums are added in the same order for any number of threads. oneDNN's
-/// implementations other than brgemm (3.2: those without AVX-512) may divide
-/// the sum of one element among threads.
+/// Whether the terms of each sum are added in the same order for any number of
+/// threads. Implementations other than brgemm, which oneDNN 3.2 uses without
+/// AVX-512, may divide the sum of one element among threads.
 bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
   return std::string_view(description.impl_info_str()).starts_with("brg");
 }
@@ -217,8 +217,8 @@ public:
 
   llvm::Error run(const RunContext &context) override {
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
-      // If no team was created, the calling thread may have a number in another
-      // team, which isn't an index of the scratch memory.
+      // If no team was created, omp_get_thread_num may return the thread's
+      // number in another team, which isn't an index of the scratch memory.
       int thread = threads > 1 ? omp_get_thread_num() : 0;
       for (int64_t index = begin; index < end; ++index)
         runBlock(context, index, context.scratch + thread * kBlockScratchBytes);
@@ -271,7 +271,7 @@ torch_ltc::runtime::prepareMatmul(const Command &command,
     return std::make_unique<EmptyMatmul>();
   if (MatrixVector::isBest(call))
     return std::make_unique<MatrixVector>(call, numThreads);
-  // A product with k = 0 is a fill, which the loops support.
+  // A product with k = 0 only fills C, which the loops support.
   if (call.k())
     if (PreparedCommandPtr product = OneDnnMatmul::create(call, numThreads))
       return product;

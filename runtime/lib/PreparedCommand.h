@@ -34,7 +34,7 @@ struct RunContext {
   /// by all commands of the run: contents are undefined at the start of a
   /// command.
   char *scratch;
-  /// Content number of each buffer, as in
+  /// Id of each buffer's contents, as in
   /// `LtcRunArguments::parameter_contents`; empty if the caller provides none.
   llvm::ArrayRef<uint64_t> contents = {};
   const LtcRunArguments *arguments = nullptr;

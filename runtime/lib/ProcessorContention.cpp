@@ -16,8 +16,8 @@ namespace {
 
 // Much longer than the ticks of 10 ms in which Linux counts processor times.
 constexpr int64_t kSampleInterval = 250'000'000; // ns
-/// The share of a processor that other processes may use before there is
-/// contention for a team of all processors. Background services stay below it.
+/// The load of other processes, in processors, that is tolerated beyond the
+/// processors that a team leaves free. Background services stay below it.
 constexpr double kToleratedLoad = 0.25;
 constexpr int kQuietSamplesBeforeEnd = 4;
 

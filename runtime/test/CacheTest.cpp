@@ -106,8 +106,8 @@ TEST_F(CacheTest, BuildsOfLibrariesArePartOfTheKey) {
   fs::remove(library);
   EXPECT_EQ(lookup(), "<miss>");
 
-  // If the library has a build id from the linker, only that counts: stripping
-  // debug information from a library doesn't invalidate all programs.
+  // If the library has a build id from the linker, only the id counts, so that
+  // stripping debug information doesn't invalidate all programs.
   std::string program = readFile("/proc/self/exe");
   writeFile(library, program);
   TestCache(directory, 0, library).store("key", "second build");
@@ -241,7 +241,8 @@ TEST_F(CacheTest, ProcessesStoreTheSameKey) {
     if (pid == 0) {
       int wrong = 0;
       for (int round = 0; round < 200; ++round) {
-        // A new cache object: the entry in memory must not hide the file.
+        // Each access uses a new cache object, because an entry in memory would
+        // hide the file.
         TestCache cache(directory);
         cache.store("key", valueOf(round));
         std::string seen = TestCache(directory).lookup("key");

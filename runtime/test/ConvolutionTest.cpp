@@ -219,7 +219,7 @@ Case simple(int rank, int64_t size, int64_t window) {
 }
 
 /// Runs a convolution with correct `parameter_contents`. Once, the weight
-/// changes but its content number doesn't, so the kept copy must be used.
+/// changes but the id of its contents doesn't, so the kept copy must be used.
 void checkKeptWeight(ConvolutionCall::Kind kind) {
   Case c = simple(2, 4, 3);
   c.dtype = FLOAT32;

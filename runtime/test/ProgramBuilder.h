@@ -42,7 +42,7 @@ public:
   uint32_t output(const HostTensor &tensor);
   uint32_t scalar(ScalarKind kind);
   uint32_t constant(const std::string &bytes);
-  /// Adds `bytes` of the arena, after all earlier buffers in it.
+  /// Adds a buffer of `bytes` bytes in the arena, behind all earlier ones.
   uint32_t arena(uint64_t bytes);
 
   /// Returns the index of the kernel.

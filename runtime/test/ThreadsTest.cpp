@@ -38,7 +38,7 @@ TEST(ThreadsTest, TooManyForTheProcessorsAreReleased) {
   ltcPrepareThreads(1); // a step on one thread needs no more processors
   EXPECT_EQ(numThreads(), before + size_t(processors) - 1);
   ltcPrepareThreads(processors);
-  // A joined thread stays listed until the kernel has removed it.
+  // Wait, because a joined thread stays listed until the kernel removes it.
   for (int i = 0; i < 200 && numThreads() != before; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(numThreads(), before);
@@ -69,8 +69,8 @@ private:
   std::thread thread;
 };
 
-/// Whether the number of threads for short commands becomes `wanted` within two
-/// seconds: other processes may delay a thread.
+/// Whether the number of threads for short commands becomes `wanted`. Waits up
+/// to two seconds, because other processes may delay a thread.
 bool becomes(torch_ltc::runtime::CallerLoad &load, const Caller &caller,
              int processors, int wanted) {
   for (int i = 0; i < 200; ++i) {

@@ -76,7 +76,7 @@ TEST(Verifier, EveryTruncationIsRefused) {
 }
 
 TEST(Verifier, FlippedBytesAreRefused) {
-  // The bytes include machine code.
+  // Changes each byte, including those of machine code.
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t i = 0; i < bytes.size(); ++i)
     for (int flip : {0x01, 0x80, 0x7f, 0xff}) {

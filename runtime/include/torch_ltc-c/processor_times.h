@@ -61,7 +61,8 @@ static inline int ltcReadProcessorTimes(LtcProcessorTimes *times) {
   return isSeen;
 }
 
-/// How many processors other processes used on average between two samples.
+/// Returns how many processors other processes used on average between two
+/// samples.
 static inline double ltcProcessorsOfOthers(const LtcProcessorTimes *before,
                                            const LtcProcessorTimes *after) {
   return ((after->all - before->all) - (after->own - before->own)) /

@@ -48,8 +48,8 @@ typedef struct {
 LTC_EXPORT LtcStatus ltcExecutableBind(LtcExecutable general,
                                        const LtcSizes *sizes,
                                        LtcExecutable *bound);
-/// Fails unless a program of ltcProgramsSymbolicStage, whose `checks` are the
-/// `size` bytes at `form`, is valid for the sizes.
+/// Fails if a program that ltcProgramsSymbolicStage wrote isn't valid for the
+/// sizes. The `size` bytes at `form` are the `checks` of that program.
 LTC_EXPORT LtcStatus ltcSizesCheck(const char *form, size_t size,
                                    const LtcSizes *sizes);
 LTC_EXPORT void ltcExecutableDestroy(LtcExecutable executable);
@@ -100,7 +100,7 @@ typedef struct {
   const char *location;     // "train.py:31"
   const char *module_path;  // "encoder.layer.0"
   const char *result_types; // "f32[4,5]"
-  const uint32_t *nodes;    // the traced ops that the command computes
+  const uint32_t *nodes;    // ids (LtcLocation::node) of the computed ops
   size_t num_nodes;
 } LtcCommandInfo;
 LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
@@ -120,7 +120,8 @@ typedef struct {
   const LtcScalar *scalars;
   /// One pointer for each output; ignored for donated and forwarded outputs.
   void *const *outputs;
-  /// Threads to use, at least 1 (torch.get_num_threads()).
+  /// Number of threads to use, at least 1. The backend passes
+  /// torch.get_num_threads().
   int num_threads;
   /// Optional: CPU-time clock (pthread_getcpuclockid) of the thread that
   /// requested the run and keeps computing meanwhile. If that thread is busy
@@ -142,9 +143,9 @@ typedef struct {
   /// Optional: after an error, 1 if the donated parameters still have their
   /// values from before the run, 0 if some may have been overwritten.
   int *parameters_intact;
-  /// Optional: a content number for each tensor parameter. Equal numbers mean
-  /// equal bytes; 0 means that the bytes may have changed. A convolution weight
-  /// that has the same number in two consecutive runs is cached in the
+  /// Optional: an id of each tensor parameter's contents. Equal ids mean equal
+  /// bytes; 0 means that the bytes may have changed. A convolution weight whose
+  /// contents have the same id in two consecutive runs is cached in the
   /// library's packed order.
   const uint64_t *parameter_contents;
 } LtcRunArguments;
@@ -161,7 +162,7 @@ typedef struct {
   LtcDType dtype;
   size_t rank;
   const int64_t *sizes;
-  void *data; // row-major; not NULL unless there are no elements
+  void *data; // row-major; may be NULL only if there are no elements
 } LtcHostTensor;
 
 /// One call of a host op. `arguments` has one item for each argument of the op,
@@ -257,7 +258,7 @@ LTC_EXPORT const char *ltcCacheSalt(void);
 /// libgomp's threads spin while they wait, unless the process has more of them
 /// than processors: then all of them sleep after each parallel command, and
 /// waking one takes longer than most commands. So, if the calling thread's
-/// waiting OpenMP threads together with those of the step exceed the
+/// waiting OpenMP threads together with those of the step outnumber the
 /// processors, this function ends the former; libgomp creates new ones when the
 /// calling thread next needs them. If other processes use the same processors,
 /// this function makes all threads sleep, because a spinning thread takes time
