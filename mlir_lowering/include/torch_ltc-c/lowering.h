@@ -162,7 +162,7 @@ typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
   int verify;          // run MLIR's verifier between passes
-  int threads;         // compile kernels, the caller's included; 0: one
+  int threads;         // that compile kernels, with the caller's; 0 means 1
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 
@@ -216,8 +216,9 @@ typedef struct {
   /// they aren't decomposed, although our compiler decomposes them.
   const char *const *legal_ops;
   size_t legal_op_count;
-  /// Decomposes the ops that only our compiler lowers (stage "torch"), and
-  /// makes no calls to our libraries (stage "linalg").
+  /// If not 0, the ops that only our compiler lowers are decomposed (stage
+  /// "torch"), and the result contains no calls to our libraries (stage
+  /// "linalg").
   int portable;
   int print_locations;
   int bytecode; // MLIR bytecode instead of text; not available from "kernels"

@@ -20,15 +20,15 @@
 struct LtcCompilerContext {
   LtcCompilerContext();
 
-  // One worker: compilation runs in the caller's thread, but the context must
-  // remain multithreaded so that several callers can share it.
+  // One worker suffices, because compilation runs in the caller's thread, but
+  // the context must remain multithreaded so that several callers can share it.
   llvm::DefaultThreadPool pool{llvm::hardware_concurrency(1)};
   mlir::MLIRContext context;
 };
 
 struct LtcCompilerStorage {
-  /// Returns the context, which is created on demand, and again after
-  /// `ltcCompilerReleaseMemory`: contexts never free types or attributes.
+  /// Returns the context, which is created on demand. `releaseMemory` drops it,
+  /// because a context never frees types or attributes.
   std::shared_ptr<LtcCompilerContext> get();
   void releaseMemory();
 
@@ -76,8 +76,8 @@ Type torchDType(MLIRContext *context, LtcDType dtype);
 
 LtcStatus makeStatus(const llvm::Twine &message);
 
-/// Collects this thread's diagnostics. The handler belongs to the context,
-/// which other threads may use at the same time.
+/// Collects this thread's diagnostics, but not those of other threads that use
+/// the same context.
 class DiagnosticCollector {
 public:
   explicit DiagnosticCollector(MLIRContext *context);

@@ -178,7 +178,8 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
       return "a float is " + unknownNumber(number);
     form.add_scalars(table.add(*code));
   }
-  // Remove names that contain sizes; the runtime derives some from the call.
+  // Remove names that contain sizes. The runtime derives some names from the
+  // call instead.
   for (int i = 0; i < general.commands_size(); ++i) {
     runtime::Command &command = *general.mutable_commands(i);
     if (command.name() != samples[1]->commands(i).name())

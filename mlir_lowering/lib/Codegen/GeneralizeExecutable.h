@@ -13,9 +13,9 @@ namespace mlir::torch_ltc {
 
 /// Changes the first of `samples`, the executables of one program at different
 /// stand-ins, to a general executable (`GeneralForm`). `tables` contains the
-/// codes of each kernel's table, `work` the work of each kernel (kWorkAttr),
-/// and `orders` the numbers of assumedOrders. Returns why the program has no
-/// general form, or "".
+/// codes of the numbers in each kernel's table, `work` the work of each kernel
+/// (kWorkAttr), and `orders` the numbers of assumedOrders. Returns why the
+/// program has no general form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
     const GeneralNumbers &given,

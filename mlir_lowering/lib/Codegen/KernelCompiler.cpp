@@ -106,7 +106,8 @@ static void setTargetAttributes(llvm::Module &module,
       continue;
     function.addFnAttr("target-cpu", machine.getTargetCPU());
     function.addFnAttr("target-features", machine.getTargetFeatureString());
-    // LLVM would prefer vectors of 256 bits on most CPUs with AVX-512.
+    // Use vectors of 512 bits: LLVM would prefer 256 bits on most CPUs with
+    // AVX-512.
     if (hasAvx512)
       function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr(llvm::Attribute::NoUnwind);
@@ -123,7 +124,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
-  // AArch64's libmvec is new in glibc 2.38, and lacks some of LLVM's names.
+  // Don't use AArch64's libmvec, which is new in glibc 2.38 and lacks some of
+  // LLVM's names.
   if (machine.getTargetTriple().isX86())
     library.addVectorizableFunctionsFromVecLib(llvm::VectorLibrary::LIBMVEC,
                                                machine.getTargetTriple());

@@ -38,7 +38,7 @@ public:
 
   /// Compiles each kernel of this set for all sizes: `others` has the same
   /// kernels at the stand-ins of the other samples. `numbers` receives the
-  /// codes of each kernel's table.
+  /// codes of the numbers in each kernel's table.
   LogicalResult
   compileGeneral(ArrayRef<KernelSet *> others, NumberFitter &fitter,
                  std::vector<std::vector<std::vector<int64_t>>> &numbers);

@@ -107,7 +107,8 @@ void LoopEmitter::cloneScalarCode() {
     scalars.map(fill.getResult(0), scalars.lookup(fill.value()));
 }
 
-/// Whether later nests read the member's results from memory.
+/// Whether the member computes several elements in one iteration, so that later
+/// nests read them from memory.
 bool LoopEmitter::isKept(unsigned member) {
   return llvm::any_of(schedule.getInnerAxes(member), [&](unsigned axis) {
     return !schedule.isReduced(member, axis);

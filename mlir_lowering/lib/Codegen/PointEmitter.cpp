@@ -12,8 +12,8 @@ using namespace mlir::torch_ltc;
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Computes offset + sum of stride * index, with the innermost loop's term
-/// last: the other terms are invariant in that loop.
+/// Computes offset + sum of stride * index. The innermost loop's term is added
+/// last, because the other terms are invariant in that loop.
 Value LoopEmitter::linearIndex(const LinearForm &form) {
   Value sum;
   auto add = [&](Value term) {

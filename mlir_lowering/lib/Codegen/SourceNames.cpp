@@ -1,4 +1,4 @@
-//===- SourceNames.cpp - Source names of a command, for people ------------===//
+//===- SourceNames.cpp - Source names of a command, for users -------------===//
 
 #include "SourceNames.h"
 

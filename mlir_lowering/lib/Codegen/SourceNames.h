@@ -1,4 +1,4 @@
-//===- SourceNames.h - Source names of a command, for people ----*- C++ -*-===//
+//===- SourceNames.h - Source names of a command, for users -----*- C++ -*-===//
 
 #ifndef TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H
 #define TORCH_LTC_LIB_CODEGEN_SOURCENAMES_H

@@ -155,7 +155,7 @@ bool FusionDomain::add(linalg::GenericOp op) {
     return false;
   alignWithReads(op, loops, isAligned);
   alignBySize(op, loops, isAligned);
-  // A factor can't be in two loops of one op: values would be read on a
+  // Reject a factor in two loops of one op, which would read values on a
   // diagonal.
   SmallVector<unsigned> used;
   for (const FactorRun &run : loops)

@@ -113,8 +113,8 @@ private:
   }
 
   /// Lets a recomputed op join only the other ops that are recomputed for the
-  /// same group, because another unit could contain the op of which this is a
-  /// copy. The user of the copy joins later.
+  /// same group, because another unit could contain the original of this copy.
+  /// The user of the copy joins later.
   bool joinCopies(linalg::GenericOp op, int64_t latest) {
     auto it = groupOfCopies.find(*recomputedFor(op));
     if (it == groupOfCopies.end())

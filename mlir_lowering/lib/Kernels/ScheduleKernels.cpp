@@ -294,7 +294,7 @@ void Scheduler::chooseIterations() {
   iterations = outerVolume * getNumBlocks();
 }
 
-/// The work of all iterations, in the units of kWorkOfThread.
+/// The work of all iterations, in the unit of kWorkOfThread.
 int64_t Scheduler::getWork() const {
   int64_t work = 0;
   for (unsigned member = 0; member < domain.getMembers().size(); ++member) {

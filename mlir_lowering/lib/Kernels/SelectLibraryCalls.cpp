@@ -147,8 +147,8 @@ void selectMatmul(linalg::LinalgOp op) {
   op->erase();
 }
 
-/// Replaces the transpose of a product without other users by a product:
-/// (a * b)^T = b^T * a^T.
+/// Replaces the transpose of a product that has no other users:
+/// (a * b)^T becomes b^T * a^T.
 void absorbTranspose(Operation *op) {
   if (op->getNumResults() != 1 ||
       !isa<RankedTensorType>(op->getResult(0).getType()))

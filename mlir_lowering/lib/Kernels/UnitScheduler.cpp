@@ -31,8 +31,8 @@ UnitScheduler::UnitScheduler(func::FuncOp program)
     });
 }
 
-/// Orders units that need equally many results of other processes: units with
-/// lower values come first.
+/// Returns the position of `op` among the units that need equally many results
+/// of other processes: lower values come first.
 static int getRank(Operation *op) {
   if (asHostCall(op, collective::kBegin) || asHostCall(op, collective::kStart))
     return 0;

@@ -13,19 +13,19 @@ namespace mlir::torch_ltc {
 /// ungrouped op) is contiguous and follows everything that it reads. The order
 /// is depth first in program order, except that
 ///
-///   * checks of indices come as early as possible: they fail the run before
-///     any memory of the caller is overwritten;
+///   * checks of indices come as early as possible, so that they fail the run
+///     before any memory of the caller is overwritten;
 ///   * the new value of a parameter is computed after all other units that read
-///     the old value, unless that makes a cycle: the new value can then lie in
-///     the old value's memory;
+///     the old value, unless that makes a cycle, so that the new value can lie
+///     in the old value's memory;
 ///   * units that need no result of another process run before the program
 ///     waits for the first such result, and units that need only the first
-///     result run before it waits for the second: messages travel meanwhile;
+///     result run before it waits for the second, so that messages travel
+///     meanwhile;
 ///   * a collective begins first among the units that need equally many
 ///     results. A collective that the program waits for immediately begins only
-///     after the previous one of its kind has ended: the parameters of a layer
-///     are gathered while the previous layer is computed, but those of later
-///     layers aren't;
+///     after the previous one of its kind has ended, so that the parameters of
+///     only one layer are gathered while the previous layer is computed;
 ///   * a call that blocks until other processes have answered comes directly
 ///     before the first reader of its result.
 class UnitScheduler {

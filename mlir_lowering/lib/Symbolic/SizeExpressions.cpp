@@ -72,8 +72,8 @@ Value TorchNumberBuilder::build(const NumberCode &code,
                                 ArrayRef<Value> symbols) {
   Type intType = torch::IntType::get(builder.getContext());
   Type floatType = torch::FloatType::get(builder.getContext());
-  // A constant may be an integer or the bits of a float, which only its use
-  // shows.
+  // A constant may be an integer or the bits of a float; only its use shows
+  // which.
   struct Entry {
     Value value;
     std::optional<int64_t> constant;

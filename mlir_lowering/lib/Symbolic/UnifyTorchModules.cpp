@@ -24,7 +24,8 @@ namespace {
 using OpSamples = std::array<Operation *, kNumSamples>;
 using ValueSamples = std::array<Value, kNumSamples>;
 
-/// The sizes of a value in all samples, and whether any of them differs.
+/// The sizes of a value in all samples, and whether any size differs between
+/// samples.
 struct VaryingSizes {
   SmallVector<SizeSamples> sizes; ///< of all dimensions
   bool vary = false;

@@ -50,7 +50,8 @@ public:
 
   /// Compiles a kernel to one object for all sizes. `samples` contains the
   /// kernel at the stand-ins of each sample (with kGeneralAttr). `numbers`
-  /// receives the codes of the kernel's table. Emits an error on failure.
+  /// receives the codes of the numbers in the kernel's table. Emits an error on
+  /// failure.
   FailureOr<std::string>
   compileGeneral(ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases,
                  StringRef symbol, NumberFitter &fitter,

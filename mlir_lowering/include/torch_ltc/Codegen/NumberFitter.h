@@ -93,7 +93,7 @@ private:
   llvm::SmallVector<Base> bases;
   std::vector<Monomial> monomials; ///< by degree
   std::map<SizeSamples, std::optional<NumberCode>> known;
-  std::mutex mutex; ///< of `known`
+  std::mutex mutex; ///< protects `known`
 };
 
 } // namespace mlir::torch_ltc

@@ -22,8 +22,8 @@ namespace mlir::torch_ltc {
 /// Pipelines from kernels on tensors to the LLVM dialect. Each kernel becomes
 /// an `llvm.func @name` whose arguments are a pointer for each operand and
 /// result, and the range [begin, end) of iterations as two i64. The first
-/// pipeline is for kernels with a schedule, the second for all others
-/// (scatters, insertions), which have one iteration.
+/// pipeline is for kernels with a schedule, the second for all others (for
+/// example, scatters), which have one iteration.
 void buildLoopsPipeline(OpPassManager &manager);
 void buildBufferizationPipeline(OpPassManager &manager);
 

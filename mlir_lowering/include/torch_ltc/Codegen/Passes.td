@@ -33,7 +33,8 @@ def BindBuffers : Pass<"ltc-mlir-bind-buffers", "::mlir::ModuleOp"> {
 def LowerCopies : Pass<"ltc-mlir-lower-copies", "::mlir::ModuleOp"> {
   let summary = "lowers memref.copy to loops";
   let description = [{
-    A strided memref.copy would otherwise become a call to MLIR's C runner
+    Replaces memref.copy by linalg.copy, which later passes lower to loops. A
+    strided memref.copy would otherwise become a call to MLIR's C runner
     library, which isn't available at run time.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
@@ -45,7 +46,7 @@ def ExpandMath : Pass<"ltc-mlir-expand-math", "::mlir::ModuleOp"> {
     f32 functions become MLIR's polynomials if these are accurate; sin, cos and
     pow stay calls, which LLVM vectorizes with libmvec. bfloat16 arithmetic runs
     in f32. Integer divisions don't trap: division by zero yields 0, and an
-    overflowing division by -1 the negated dividend.
+    overflowing division by -1 yields the negated dividend.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::math::MathDialect",

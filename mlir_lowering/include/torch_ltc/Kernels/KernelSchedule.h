@@ -141,7 +141,8 @@ struct TripCount {
                      ///< split
 };
 
-/// Returns one iteration if the kernel isn't scheduled.
+/// Returns the iterations and the grain of the kernel's schedule; one iteration
+/// if the kernel isn't scheduled.
 TripCount getTripCount(func::FuncOp kernel);
 
 /// Whether the kernel's loops are scheduled; other kernels are bufferized.

@@ -129,7 +129,7 @@ def ScheduleKernels : Pass<"ltc-mlir-schedule-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Gives each kernel that is a `FusionDomain` the attribute
     `torch_ltc.schedule` (`#ltc.schedule`), which all later passes read. Other
-    kernels (scatters, insertions) get no schedule and are bufferized.
+    kernels (for example, scatters) get no schedule and are bufferized.
   }];
   let dependentDialects = ["::mlir::torch_ltc::ltc::LtcDialect"];
 }

@@ -27,8 +27,9 @@ def ConvertTosaExtremesPass
     : Pass<"ltc-mlir-convert-tosa-extremes", "::mlir::func::FuncOp"> {
   let summary = "converts tosa.reduce_max and reduce_min of floats to linalg";
   let description = [{
-    MLIR's own lowering (LLVM 22) starts a maximum with the lowest finite
-    number, so the maximum of elements that are all -inf would be finite.
+    The reductions start with an infinity. MLIR's own lowering (LLVM 22) starts
+    a maximum with the lowest finite number, so the maximum of elements that are
+    all -inf would be finite.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

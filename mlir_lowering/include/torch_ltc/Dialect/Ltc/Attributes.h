@@ -55,8 +55,8 @@ inline constexpr llvm::StringLiteral kOrdersAttr = "torch_ltc.orders";
 // Attributes of kernels
 //===----------------------------------------------------------------------===//
 
-/// On kernels of a general program: the work of all iterations, an i64 in units
-/// of kWorkOfThread, from which a binding derives the schedule's grain.
+/// On kernels of a general program: the work of all iterations, an i64 in the
+/// unit of kWorkOfThread, from which a binding derives the schedule's grain.
 inline constexpr llvm::StringLiteral kWorkAttr = "torch_ltc.work";
 /// The schedule of the loops: an `#ltc.schedule`. Kernels without one are
 /// bufferized.

@@ -25,8 +25,8 @@ bool isForAllSizes(Operation *op);
 /// `lesser` < `greater`. Has no effect in a program for constant sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);
 
-/// Records the order of `numbers`: for each two that follow each other in
-/// sorted order and differ, which is the lesser.
+/// Sorts `numbers` and records that each number is less than its successor if
+/// the two differ.
 void assumeOrder(Operation *op, SmallVector<int64_t> numbers);
 
 /// All recorded orders of a function: lesser, greater, lesser, greater, ...
