@@ -72,8 +72,8 @@ llvm::Expected<std::unique_ptr<Arena>> ArenaPool::acquire(size_t bytes) {
     }
     ++created;
   }
-  // The old arena is unmapped before the new one is mapped, so that the peak
-  // doesn't include both.
+  // The old arena is unmapped before the new one is mapped, so that peak memory
+  // use doesn't include both.
   tooSmall.reset();
   auto arena = Arena::create(bytes);
   if (arena) {

@@ -134,7 +134,7 @@ llvm::Error checkEntry(const struct stat &status) {
   if (status.st_mode & (S_IWGRP | S_IWOTH))
     return failure("can be written by other users");
   if (status.st_size > kMaxFileBytes)
-    return failure("has {0} bytes, more than an entry can", status.st_size);
+    return failure("has {0} bytes, more than allowed", status.st_size);
   return llvm::Error::success();
 }
 

@@ -32,8 +32,9 @@ inline LtcStatus toStatus(llvm::Error error) {
   return ltcStatusCreate(llvm::toString(std::move(error)).c_str());
 }
 
-/// Runs `body` (returning llvm::Error) at the boundary of the C API, which no
-/// exception may cross: protobuf and oneDNN throw.
+/// Runs `body`, which returns an llvm::Error, at the boundary of the C API.
+/// Converts the error, or an exception that protobuf or oneDNN throws, to a
+/// status.
 template <typename Body> LtcStatus guarded(Body &&body) {
   try {
     return toStatus(body());

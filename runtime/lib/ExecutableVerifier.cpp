@@ -184,9 +184,9 @@ llvm::Error verifySizes(const Executable &executable, bool hasConstants) {
   return verifyCommands(executable);
 }
 
-/// Checks a general executable, but not its sizes: they are stand-ins, at which
-/// the program may be too large to run. The sizes of each bound executable are
-/// checked instead.
+/// Checks a general executable, but not its sizes: they are stand-ins, for
+/// which the program may be too large to run. The sizes of each bound
+/// executable are checked instead.
 llvm::Error verifyGeneral(Executable &executable) {
   if (llvm::Error error = verifySignature(executable))
     return error;

@@ -59,8 +59,9 @@ private:
     /// if they would need more scratch memory.
     std::vector<std::optional<PreparedCommandPtr>> shortCommands;
     int numThreadsOfShort = 0;
-    /// Whether some commands use a team briefly and none for long: after a
-    /// single long command, the whole team would spin on all processors.
+    /// Whether some commands use a team briefly and none for long. Only then
+    /// can a smaller team help the caller: after a single long command, the
+    /// whole team would spin on all processors.
     bool hasOnlyShortTeams = false;
     std::vector<char *> buffers;
     /// Ids of the buffers' contents, if the caller provides them; see

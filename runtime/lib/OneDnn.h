@@ -24,8 +24,8 @@ std::optional<dnnl::memory::data_type> oneDnnType(DType dtype);
 /// Attributes for a scratchpad that the caller supplies.
 dnnl::primitive_attr oneDnnAttributes();
 
-/// Whether oneDNN found an implementation worth calling: its reference loops
-/// are slower than the runtime's own.
+/// Whether oneDNN found an implementation other than its reference loops, which
+/// are slower than the runtime's own loops.
 bool isWorthCalling(const dnnl::primitive_desc_base &description);
 
 /// A primitive and its memory objects, whose addresses are set before each

@@ -162,7 +162,7 @@ TEST_F(CacheTest, OneWarningForManyBadEntries) {
 //===----------------------------------------------------------------------===//
 
 static void pauseForTimestamps() {
-  // File times advance with the kernel's tick.
+  // Wait for the next tick of the kernel, at which file times advance.
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
@@ -293,14 +293,13 @@ TEST_F(CacheTest, UnwritableDirectory) {
     cache.store("old", "value");
   }
   ASSERT_EQ(chmod(directory.c_str(), 0500), 0);
-  // Root can write everywhere; an unprivileged child shows what users see.
+  // Test in an unprivileged child, because root can write everywhere.
   pid_t pid = fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) {
     if (geteuid() == 0) {
       if (chown(directory.c_str(), 65534, 65534) != 0 || setuid(65534) != 0)
         _exit(2);
-      // The old entry belongs to root and is unreadable, so a lookup misses.
     }
     TestCache cache(directory);
     expectMemoryServes(cache, "can't write");

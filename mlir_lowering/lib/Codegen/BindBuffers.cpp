@@ -92,8 +92,8 @@ void bindBuffers(func::FuncOp kernel) {
                     entry.getArguments().slice(operandCount));
   terminator->setOperands({});
   kernel.setFunctionType(builder.getFunctionType(inputs, {}));
-  // Callers never pass overlapping memory here: only kernels that are lowered
-  // to loops update operands in place.
+  // Declare that no arguments alias: callers never pass overlapping memory,
+  // because only kernels that are lowered to loops update operands in place.
   for (auto [index, t] : llvm::enumerate(inputs))
     if (isa<MemRefType>(t))
       kernel.setArgAttr(index, "llvm.noalias", builder.getUnitAttr());

@@ -167,7 +167,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
   for (auto [i, number] : llvm::enumerate(given.checked)) {
     std::optional<unsigned> index = fit(number);
     // A number without an expression becomes a symbol, which the check compares
-    // with itself: no other number is computed from it.
+    // with itself. This suffices, because no other number is computed from it.
     if (!index)
       index = table.add({runtime::SYMBOL, int64_t(given.standIns.size() + i)});
     form.add_checks(*index);

@@ -260,8 +260,8 @@ FailureOr<std::vector<NumberCode>> Generalizer::run() {
   for (unsigned s = 1; s < kNumSamples; ++s)
     if (ops[s].size() != ops[0].size() ||
         samples[s].getFunctionType() != samples[0].getFunctionType())
-      return samples[0].emitError("the program has no form for all sizes: a "
-                                  "kernel has another structure at other "
+      return samples[0].emitError("the program has no form for all sizes: the "
+                                  "structure of a kernel depends on the "
                                   "sizes");
   auto sampleOf = [&](size_t i) {
     OpSamples sample;

@@ -148,8 +148,8 @@ LogicalResult KernelSet::compileGeneral(
   for (KernelSet *other : others)
     if (other->pending.size() != pending.size())
       return symbols.getOp()->emitError(
-          "the program has no form for all sizes: it has other kernels at "
-          "other sizes");
+          "the program has no form for all sizes: the number of its kernels "
+          "depends on the sizes");
   numbers.resize(pending.size());
   return compileEach([&](KernelCompiler &with, size_t i) -> LogicalResult {
     Pending &own = pending[i];
@@ -157,9 +157,9 @@ LogicalResult KernelSet::compileGeneral(
     std::string sources = own.source;
     for (KernelSet *other : others) {
       if (other->pending[i].aliases != own.aliases)
-        return own.kernel.emitError("the program has no form for all sizes: a "
-                                    "kernel overwrites other operands at "
-                                    "other sizes");
+        return own.kernel.emitError("the program has no form for all sizes: "
+                                    "the operands that a kernel overwrites "
+                                    "depend on the sizes");
       samples.push_back(other->pending[i].kernel);
       sources += other->pending[i].source;
     }

@@ -70,7 +70,8 @@ class DuplicateProducers
           op.getNumResults() == 1 && FusionDomain::isFusible(op) &&
           isCheapBody(*op.getBody()) && readsLittle(op) && keepsOrder(op))
         candidates.push_back(op);
-    // Users first: a duplicated user multiplies the uses of its own producers.
+    // Visit users first, because a duplicated user multiplies the uses of its
+    // own producers.
     for (linalg::GenericOp op : llvm::reverse(candidates))
       duplicate(op);
   }

@@ -109,8 +109,8 @@ bool FusionDomain::isFusible(linalg::GenericOp op) {
         !map.isProjectedPermutation(/*allowZeroInResults=*/true))
       return false;
   }
-  // A parallel loop that isn't in a result's indexing map would write each
-  // element of the result several times.
+  // Reject a parallel loop that isn't in a result's indexing map, because it
+  // would write each element of the result several times.
   for (unsigned init = 0; init < op.getNumDpsInits(); ++init) {
     AffineMap map = op.getMatchingIndexingMap(op.getDpsInitOperand(init));
     for (auto [loop, kind] : llvm::enumerate(op.getIteratorTypesArray()))
@@ -259,8 +259,9 @@ void FusionDomain::alignBySize(linalg::GenericOp op,
         for (unsigned loop = 0; loop < loops.size(); ++loop)
           if (expr.isFunctionOfDim(loop))
             isWindow.set(loop);
-  // Innermost loop first, because factors are searched from the innermost:
-  // among equal sizes each loop then takes the factor at its own position.
+  // Visit the innermost loop first, because the search for factors also starts
+  // with the innermost: among equal sizes, each loop then gets the factor at
+  // its own position.
   for (unsigned loop = loops.size(); loop-- > 0;) {
     bool isReduction =
         op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;

@@ -273,7 +273,7 @@ private:
     std::optional<unsigned> number = soleOperandIn(call, operandRoot);
     if (!number)
       return false;
-    // Another result of the call may already use this memory.
+    // Reject memory that another result of the call already uses.
     if (auto it = aliases.find(call); it != aliases.end())
       if (llvm::is_contained(it->second, int64_t(*number)))
         return false;

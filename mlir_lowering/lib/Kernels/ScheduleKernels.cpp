@@ -131,8 +131,8 @@ forEachAccess(const FusionDomain &domain,
   }
 }
 
-/// Orders the loops by their strides in the largest access: its innermost
-/// dimension becomes the innermost loop.
+/// Orders the loops by their strides in the largest access. The innermost
+/// dimension of that access becomes the innermost loop.
 void Scheduler::orderAxes() {
   struct Candidate {
     int64_t elements;
@@ -190,7 +190,7 @@ bool Scheduler::canMerge(const Axis &outer, const Axis &inner) const {
 void Scheduler::mergeAxes() {
   SmallVector<Axis> merged;
   for (Axis &axis : axes) {
-    // Splitting can produce factors of size 1.
+    // Skip axes of size 1, which splitting can produce.
     if (axis.size == 1)
       continue;
     if (!merged.empty() && canMerge(merged.back(), axis)) {

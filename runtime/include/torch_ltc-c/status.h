@@ -46,7 +46,7 @@ LTC_EXPORT void ltcBytesDestroy(LtcBytes bytes);
 LTC_EXPORT LtcBytes ltcBytesCreate(const char *data, size_t size);
 
 /// Element types of tensors at every C API and in the executable format.
-/// The numbers are stored on disk: append only.
+/// The values are stored on disk, so existing ones must not change.
 typedef enum {
   LTC_DTYPE_BOOL = 0, // one byte, 0 or 1
   LTC_DTYPE_UINT8 = 1,

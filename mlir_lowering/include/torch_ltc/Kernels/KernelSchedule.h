@@ -137,8 +137,8 @@ inline constexpr int64_t kWorkOfThread = 4000 * 64;
 /// How the runtime may split a kernel among threads.
 struct TripCount {
   int64_t count = 1; ///< independent iterations
-  int64_t grain = 0; ///< minimum number of iterations per thread; 0: never
-                     ///< split
+  int64_t grain = 0; ///< minimum number of iterations per thread; 0 if the
+                     ///< kernel is never split
 };
 
 /// Returns the iterations and the grain of the kernel's schedule; one iteration

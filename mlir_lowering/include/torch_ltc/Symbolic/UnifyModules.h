@@ -23,8 +23,8 @@ struct SymbolicSize {
   SizeSamples standIns;
 };
 
-/// Attribute of a parameter that is the value of a symbol because no size
-/// determines it: the symbol's name.
+/// Attribute of a parameter that passes the value of a symbol, because no size
+/// determines this value. The attribute is the symbol's name.
 inline constexpr llvm::StringLiteral kSymbolAttr = "torch_ltc.symbol";
 
 /// Unifies the modules at the torch stage. `checked`: sizes of the traced

@@ -49,7 +49,7 @@ KernelCallOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
                          << "', which is not a function of this module";
   if (callee.getFunctionType().getInputs() != getArguments().getTypes() ||
       callee.getFunctionType().getResults() != getOutputs().getTypes())
-    return emitOpError() << "has other operand or result types than '"
+    return emitOpError() << "has operand or result types that differ from '"
                          << getCallee() << "', which is "
                          << callee.getFunctionType();
   return success();

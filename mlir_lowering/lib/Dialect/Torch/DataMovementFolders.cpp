@@ -40,8 +40,8 @@ OpFoldResult AtenRepeatOp::fold() {
 OpFoldResult AtenSliceTensorOp::fold() {
   return foldSameType(getSelf(), getResult());
 }
-// Equal types don't suffice: negative padding on one side can cancel padding on
-// the other.
+// Requires zero padding, because equal types don't suffice: negative padding on
+// one side can cancel padding on the other.
 OpFoldResult AtenConstantPadNdOp::fold() {
   auto pads = getPad().getDefiningOp<PrimListConstructOp>();
   bool isZero = pads && llvm::all_of(pads.getElements(), [](Value pad) {

@@ -23,7 +23,7 @@ inline constexpr llvm::StringLiteral kDonatableAttr = "torch_ltc.donatable";
 /// On a result: the index of the argument that it updates, an i64.
 inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
 /// Unit attribute of parameters and results whose integers are unsigned in
-/// torch: from the linalg stage on, types are signless.
+/// torch. Types are signless from the linalg stage on, so they don't show this.
 inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
 
 //===----------------------------------------------------------------------===//
