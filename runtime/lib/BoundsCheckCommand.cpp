@@ -27,7 +27,7 @@ private:
   template <typename Index>
   llvm::Error checkRange(const RunContext &context,
                          const Index *indices) const {
-    // The loop has no early exit, so that it is vectorized.
+    // The loop has no early exit, so that it can be vectorized.
     bool isWrong = false;
     for (int64_t i = 0; i < check.count(); ++i)
       isWrong |= indices[i] < check.lower() || indices[i] >= check.upper();

@@ -212,8 +212,8 @@ llvm::Error CacheDirectory::writeTemporary(const std::string &temporary,
                                            const std::string &name) const {
   File file(-1);
   struct stat status = {};
-  // Another process may mistake a file that isn't locked yet for one left by a
-  // killed process, and remove it.
+  // Create the file again if another process has removed it. Until the file is
+  // locked, it looks like one that a killed process left.
   while (status.st_nlink == 0) {
     if (file.descriptor >= 0)
       ::close(file.descriptor);

@@ -3,7 +3,8 @@
 #ifndef TORCH_LTC_RUNTIME_CONVOLUTIONGEOMETRY_H
 #define TORCH_LTC_RUNTIME_CONVOLUTIONGEOMETRY_H
 
-// No other includes: LoopKernels.inc doesn't allow headers with inline code.
+// No other header may be included, because LoopKernels.inc doesn't allow
+// headers with inline code.
 #include <cstdint>
 
 namespace torch_ltc::runtime {

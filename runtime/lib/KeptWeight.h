@@ -18,7 +18,7 @@
 
 namespace torch_ltc::runtime {
 
-/// The cached copy of one weight. Arguments `contents` are ids as in
+/// The cached copy of one weight. Contents are identified by ids, as in
 /// `LtcRunArguments::parameter_contents`.
 class KeptWeight {
 public:

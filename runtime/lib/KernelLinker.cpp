@@ -143,8 +143,8 @@ KernelLibrary::link(const google::protobuf::RepeatedPtrField<Kernel> &kernels) {
   orc::ExecutionSession &session = link->session;
   linkReports.clear();
 
-  // One JITDylib for each executable, so that symbols of two programs never
-  // conflict and an executable's code is freed with it.
+  // Each executable gets its own JITDylib, so that symbols of two programs
+  // never conflict and an executable's code is freed with it.
   result->library =
       &session.createBareJITDylib("program " + std::to_string(link->counter++));
   result->library->addToLinkOrder(*link->host);

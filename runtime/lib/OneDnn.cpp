@@ -33,8 +33,9 @@ torch_ltc::runtime::oneDnnType(DType dtype) {
 
 dnnl::primitive_attr torch_ltc::runtime::oneDnnAttributes() {
   dnnl::primitive_attr attributes;
-  // oneDNN's default scratchpad is allocated in each execution, or shared by
-  // all primitives of a thread, depending on how oneDNN was built.
+  // The caller supplies the scratchpad. oneDNN's default one is allocated in
+  // each execution, or shared by all primitives of a thread, depending on how
+  // oneDNN was built.
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attributes;
 }

@@ -87,7 +87,7 @@ struct Preparation {
 llvm::Expected<PreparedCommandPtr>
 prepareCommand(const Command &command, const Preparation &preparation);
 
-// One function for each kind of call, `prepareMatmul` for example.
+// Declares a function for each kind of call (for example, `prepareMatmul`).
 #define RUNTIME_CALL(Name, field)                                              \
   llvm::Expected<PreparedCommandPtr> prepare##Name(                            \
       const Command &command, const Preparation &preparation);

@@ -116,7 +116,7 @@ torch_ltc::runtime::bindSizes(Executable &executable, const GeneralForm &form,
     if (uint32_t index = form.places(place++))
       number = values[index - 1];
   });
-  // The result types contain sizes that are stand-ins.
+  // Clear the result types, because they contain stand-ins.
   for (Command &command : *executable.mutable_commands())
     command.clear_result_types();
   BoundNumbers result;

@@ -15,7 +15,7 @@ using namespace torch_ltc::runtime;
 namespace {
 
 /// Adds samples of 250 ms to an estimate. In each of them, other processes use
-/// `others` processors and this process uses `numThreads`.
+/// `others` processors and this process uses `numThreads` processors.
 class Machine {
 public:
   explicit Machine(ContentionEstimate &estimate) : estimate(estimate) {}

@@ -85,7 +85,7 @@ void HostTensor::set(int64_t index, double value) {
   case FLOAT16:
     return putElement(bytes, index, _Float16(value));
   case BFLOAT16: {
-    // Only for values that bfloat16 represents exactly.
+    // Truncates, which is exact for values that bfloat16 represents.
     float wide = float(value);
     uint32_t bits;
     std::memcpy(&bits, &wide, sizeof(bits));

@@ -161,8 +161,9 @@ typedef void (*LtcStageCallback)(const char *stage, const char *text,
 typedef struct {
   LtcStageCallback stage_text; // NULL: stages aren't printed
   void *stage_user_data;
-  int verify;          // run MLIR's verifier between passes
-  int threads;         // that compile kernels, with the caller's; 0 means 1
+  int verify; // run MLIR's verifier between passes
+  /// Number of threads that compile kernels, the caller's included; 0 means 1.
+  int threads;
   int print_locations; // `loc(...)` in the stages' texts
 } LtcCompileOptions;
 

@@ -60,7 +60,7 @@ LogicalResult lower(LoweredSample &sample, ModuleOp module,
   return success();
 }
 
-/// Makes the sizes of all tensors of a function known to the fitter.
+/// Adds the sizes of all tensors of a function to the fitter.
 LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
                        NumberFitter &fitter) {
   std::array<SmallVector<RankedTensorType>, kNumSamples> types;
@@ -90,7 +90,7 @@ LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
   return success();
 }
 
-/// Makes the numbers of blocks of a kernel's loops known to the fitter.
+/// Adds the block counts of a kernel's loops to the fitter.
 void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
                NumberFitter &fitter) {
   std::array<ltc::ScheduleAttr, kNumSamples> schedules;

@@ -44,9 +44,9 @@ Value selectWhere(ImplicitLocOpBuilder &b, Value value, double number,
 
 /// Expands log(1 + x) in f64. MLIR 22's f64 approximations of this function and
 /// of exp(x) - 1 lose all digits of a small x. The quotients in this function
-/// and the next one compensate for the rounding of 1 + x and of exp(x): W.
+/// and the next one compensate for the rounding of 1 + x and of exp(x) (W.
 /// Kahan, in N. Higham, "Accuracy and Stability of Numerical Algorithms",
-/// 1.14.1 and problem 1.5.
+/// 1.14.1 and problem 1.5).
 LogicalResult expandLog1p(math::Log1pOp op, PatternRewriter &rewriter) {
   if (!op.getType().isF64())
     return failure();

@@ -155,8 +155,8 @@ bool FusionDomain::add(linalg::GenericOp op) {
     return false;
   alignWithReads(op, loops, isAligned);
   alignBySize(op, loops, isAligned);
-  // Reject a factor in two loops of one op, which would read values on a
-  // diagonal.
+  // Reject an op with one factor in two of its loops, because it would read
+  // values on a diagonal.
   SmallVector<unsigned> used;
   for (const FactorRun &run : loops)
     used.append(run.begin(), run.end());

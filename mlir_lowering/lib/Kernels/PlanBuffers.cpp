@@ -33,7 +33,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-/// A range of the arena, without an offset until assignOffsets.
+/// A range of the arena, whose offset assignOffsets sets.
 struct LiveRange {
   int64_t bytes;
   int begin, end; ///< first and last command
@@ -223,8 +223,8 @@ private:
   }
 
   void placeResult(Value root, unsigned output) {
-    // Prefer a parameter that the writing call itself reads to one that only
-    // earlier calls read, because its memory is still in the processor's cache.
+    // Prefer a parameter that the writing call itself reads, whose memory is
+    // still in the processor's cache, to one that only earlier calls read.
     for (Death wanted : {Death::AtWriter, Death::Before})
       for (BlockArgument argument : program.getArguments())
         if (deathOf(argument, root) == wanted)

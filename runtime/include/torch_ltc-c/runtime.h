@@ -33,7 +33,7 @@ LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
                                        LtcExecutable *executable);
 /// Values for a general executable (`GeneralForm` in executable.proto).
 typedef struct {
-  const int64_t *symbols; // one for each symbol
+  const int64_t *symbols; // the value of each symbol
   size_t num_symbols;
   /// The trace's values of the numbers that were given to the compiler as
   /// `LtcSizeSamples::checked`.
@@ -93,8 +93,8 @@ LTC_EXPORT size_t ltcKeptWeightBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 
-/// Describes a command to users; unknown fields are "". Owned by the
-/// executable.
+/// Describes a command to users; unknown strings are "". The executable owns
+/// the strings and the array.
 typedef struct {
   const char *name;         // "aten.add+aten.relu", "matmul 512x256x256", ...
   const char *location;     // "train.py:31"
@@ -214,7 +214,7 @@ typedef struct {
   /// Beyond this size, least recently used entries are removed; 0: no limit.
   uint64_t max_bytes;
   /// Called with one sentence when an entry is ignored or the directory can't
-  /// be written (for example, because the disk is full); the cache then
+  /// be written to (for example, because the disk is full); the cache then
   /// continues in memory. May be NULL.
   void (*warn)(const char *message, void *user_data);
   void *user_data;

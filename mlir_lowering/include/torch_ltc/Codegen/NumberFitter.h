@@ -1,8 +1,8 @@
 //===- NumberFitter.h - Expressions of numbers over sizes -------*- C++ -*-===//
 //
 // A general program is lowered at several vectors of stand-ins for the sizes
-// that vary. A number of the lowered program that differs between them is a
-// function of the sizes; this class finds it.
+// that vary. A number that differs between the lowered programs is a function
+// of the sizes; this class finds that function.
 //
 //===----------------------------------------------------------------------===//
 

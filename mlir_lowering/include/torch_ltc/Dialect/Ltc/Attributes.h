@@ -23,7 +23,7 @@ inline constexpr llvm::StringLiteral kDonatableAttr = "torch_ltc.donatable";
 /// On a result: the index of the argument that it updates, an i64.
 inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
 /// Unit attribute of parameters and results whose integers are unsigned in
-/// torch. Types are signless from the linalg stage on, so they don't show this.
+/// torch. It is needed because types are signless from the linalg stage on.
 inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
 
 //===----------------------------------------------------------------------===//
