@@ -60,7 +60,7 @@ OptionValue toOptionValue(const py::object &value) {
 } // namespace
 
 void torch_ltc::bindConfig(py::module_ &module) {
-  // std::invalid_argument becomes ValueError.
+  // pybind11 converts std::invalid_argument to ValueError.
   module.def("config_options", &options);
   module.def("config_get", &getOption);
   module.def("config_set",

@@ -129,9 +129,9 @@ Py_ssize_t numHooks(const THPVariable *tensor) {
   return count;
 }
 
-/// Returns the version of a CPU tensor, whose contents are part of the step.
-/// Returns -1 for inference tensors, which have no version, and for lazy
-/// tensors, whose contents are data.
+/// Returns the version of a CPU tensor, because its contents are constants of
+/// the captured step. Returns -1 for inference tensors, which have no version,
+/// and for lazy tensors, whose contents each replay reads.
 int64_t versionOf(const at::Tensor &tensor) {
   return tensor.is_cpu() && !tensor.is_inference() ? tensor._version() : -1;
 }
@@ -255,7 +255,7 @@ void torch_ltc::bindGuards(py::module_ &module) {
   module.def("tensor_marks", &tensorMarks, py::arg("tensor"));
   module.def("first_changed", &firstChanged, py::arg("nodes"));
   module.def("surroundings", &surroundings);
-  // Functions aren't captured under such a mode.
+  // Functions aren't captured under a dispatch mode or a transform.
   module.def("is_under_a_dispatch_mode", [] {
     return c10::impl::TorchDispatchModeTLS::stack_len() > 0 || isTransformed();
   });

@@ -62,8 +62,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules all live tensors of the calling thread."""
 
 def run_traced_collectives(reader: str) -> None:
-    """Runs the traced ops and waits for them, if they include a collective: other ranks
-    may need it for the event that `reader` waits for."""
+    """Runs the ops traced so far and waits for them, if they include a collective: other
+    ranks may need the collective to reach the event that `reader` is about to wait for."""
 
 def wait_device_ops() -> None:
     """Waits for all scheduled steps; raises the error of a failed step."""
@@ -91,7 +91,8 @@ def end_assuming() -> list[AssumedTruth]:
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
     """Traces a step of torch.optim.Adam or AdamW as one node for each parameter, and
     increments the step counts. Returns False and changes nothing if torch's implementation
-    is needed (other devices, special options). Returns None if a parameter has no state."""
+    is needed (for example, because of option `amsgrad`). Returns None if a parameter has no
+    state."""
 
 def memory_id(tensor: torch.Tensor) -> int:
     """Returns an id of the memory that a tensor shares with its views; 0 for a tensor
@@ -110,9 +111,9 @@ def release_memory(tensor: torch.Tensor) -> None:
     that memory before reading it again."""
 
 def storage_address(storage: torch.UntypedStorage) -> int:
-    """Returns the address of the computed values of a lazy tensor's storage: unique for
-    each storage; 0 if the storage is empty. It is valid until the next write or end of a
-    step."""
+    """Computes the values of a lazy tensor's storage and returns their address, which is
+    unique for each storage; 0 if the storage is empty. The address is valid until the next
+    write or end of a step."""
 
 def host_view(tensor: torch.Tensor) -> torch.Tensor | None:
     """Returns a CPU tensor, which must not be written, on the memory of a lazy tensor's
@@ -224,7 +225,7 @@ class CapturedStep:
 
 class Option(TypedDict):
     name: str  # an identifier: "auto_step"
-    type: str  # "bool" | "int" | "float" | "str"
+    type: str  # "bool" | "int" | "str"
     default: OptionValue
     value: OptionValue
     source: str  # "default" | "environment" | "program"
@@ -234,7 +235,8 @@ class Option(TypedDict):
     effect: str
 
 def config_options() -> list[Option]:
-    """Rows in the table's order. The Python layer relies on these names:
+    """Returns a row for each option, in the order of the table in C++. The Python layer
+    relies on these names:
 
     auto_step bool True           a step ends at optimizer.step()
     defer_checks bool True        checks of torch.distributions are traced
@@ -254,8 +256,8 @@ def config_options() -> list[Option]:
     cpu str ""                    target CPU, "" for this machine's (TORCH_LTC_CPU)
     dump str ""                   folder for dumps (TORCH_LTC_DUMP)
     dump_locations bool True      loc(...) in dumped text, with source_info
-    keep_programs int 16          number of the last programs that `program_text`
-                                  accepts
+    keep_programs int 16          `program_text` accepts this many of the last
+                                  programs
     compile_failure str interpret  interpret | raise
     force_compile_failure str ""  programs with these ops fail to compile
     detect_nan bool False         raise at the first NaN or Inf
@@ -269,7 +271,8 @@ def config_options() -> list[Option]:
 def config_get(name: str) -> OptionValue: ...
 def config_set(name: str, value: OptionValue) -> None:
     """Sets an option. A str value is parsed like an environment variable. Raises
-    ValueError for an unknown name (naming the nearest), a wrong type or a wrong value."""
+    ValueError for an unknown name (the message contains the nearest), a wrong type or a
+    wrong value."""
 
 # -- metrics ---------------------------------------------------------------
 
@@ -329,10 +332,10 @@ class CompileEntry(TypedDict):
     arena_bytes: int
     dump_directory: str  # "" if not dumped
     undonated: list[tuple[str, str]]  # parameter that isn't donated, and why
-    varying: list[str]  # varying numbers, dynamic scalars of this program
+    varying: list[str]  # varying numbers, which are dynamic scalars of this program
     sizes: list[
         str
-    ]  # that vary between programs of the same ops (option varying_sizes)
+    ]  # sizes that vary between programs of the same ops (option varying_sizes)
 
 def compile_log() -> list[CompileEntry]:
     """Returns a row for each of the last 1024 misses of the in-memory program cache, oldest
@@ -385,7 +388,7 @@ class CommandRow(TypedDict):
     module: str
     results: str
     calls: int
-    seconds: float  # total; 0.0 unless config `profile_commands`
+    seconds: float  # total; 0.0 unless option `profile_commands` is on
 
 def program_commands(program: str) -> list[CommandRow]: ...
 def set_tensor_name(tensor: torch.Tensor, name: str) -> None:
@@ -403,7 +406,7 @@ def tensor_origin(tensor: torch.Tensor) -> str:
     or was created without `source_info`."""
 
 def current_line() -> str:
-    """Returns the line of the innermost frame that is the user's: "train.py:12"."""
+    """Returns the line of the innermost frame of user code: "train.py:12"."""
 
 def enter_module(module: torch.nn.Module, /) -> None:
     """Sets the module path ("encoder.layer.0") of the ops that this thread traces until

@@ -25,7 +25,7 @@ _COMMANDS = {
 def summary() -> dict[str, Any]:
     """Returns versions, device and cache; sizes are in bytes.
 
-    If the backend can't be loaded, `devices` is empty and `problem` has the reason.
+    If the backend can't be loaded, `devices` is empty and `problem` is the reason.
     """
     import torch
 
@@ -46,7 +46,7 @@ def summary() -> dict[str, Any]:
 
 
 def _options_text() -> str:
-    lines = ["environment variables (torch_ltc.config has the same as attributes):"]
+    lines = ["environment variables (torch_ltc.config has the same options):"]
     if _backend.unavailable_reason():
         return f"{lines[0]}\n  the backend can't be loaded, so none is read"
     for option in _backend.bindings().config_options():
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
-    parser.add_argument("--json", action="store_true", help="for other programs")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     options = parser.parse_args(arguments)
     row = summary()
     if options.json:

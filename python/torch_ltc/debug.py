@@ -112,9 +112,9 @@ def commands(target: int | str = -1) -> list[dict[str, Any]]:
 
 
 def plan(target: int | str = -1) -> dict[str, Any]:
-    """Returns a step's commands with their operands and results, and the buffers that hold
-    these: place, bytes, offset in the arena, first and last command. This is the buffer
-    plan with which the compiler made the program."""
+    """Returns the buffer plan of a step's program: the commands with their operands and
+    results, and the buffers that hold these, each with place, bytes, offset in the arena,
+    first and last command."""
     return json.loads(bindings().program_text(_program(target), "plan"))
 
 
@@ -182,8 +182,9 @@ def no_fallback() -> AbstractContextManager[None]:
 
 
 def no_recompile() -> AbstractContextManager[None]:
-    """Raises RuntimeError if a program in the block isn't in the program cache, with
-    the difference from the nearest known program. Use it for loops that have warmed up."""
+    """Raises RuntimeError, with the difference from the nearest known program, if a step in
+    the block needs a program that isn't in the program cache. Use it for loops that have
+    warmed up."""
     return _guard("recompile")
 
 

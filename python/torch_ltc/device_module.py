@@ -104,7 +104,7 @@ def set_device(index: Any) -> None:
 
 def device(index: Any = None) -> AbstractContextManager[None]:
     """Returns a context manager without effect, for code that selects a device: there is
-    only one. Raises ValueError for an index other than 0."""
+    only one. Raises ValueError if `index` denotes a device other than lazy:0."""
     _check_index(index)
     return nullcontext()
 

@@ -218,7 +218,7 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m torch_ltc.doctor",
         description="Checks what is installed and whether it is compatible.",
     )
-    parser.add_argument("--json", action="store_true", help="for other programs")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     options = parser.parse_args(arguments)
     findings = examine()
     failed = [f for f in findings if f.fatal and not f.ok]

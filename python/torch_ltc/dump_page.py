@@ -65,7 +65,7 @@ Each file is the whole program at one stage:
   plan.json        commands and buffers for tools
   llvm.ll          LLVM IR of each kernel
   asm.s            assembly of each kernel, for this machine's CPU
-  graph.dot        the traced graph for Graphviz; graph.svg: drawn
+  graph.dot        the traced graph for Graphviz (graph.svg: as a drawing)
   tensors.txt      inputs and outputs
   summary.txt      sizes, times, why it was compiled
 
@@ -142,8 +142,8 @@ def _overview(dump: Dump) -> str:
 # -- modules ---------------------------------------------------------------------
 
 
-#: A top-level entry with more ops than this, not counting those of entries below it, is
-#: closed at first.
+#: A top-level entry with more ops than this is collapsed at first. Ops of the entries below
+#: it don't count.
 FEW = 12
 #: The title of ops outside of modules: loss, backward pass, optimizer.
 OUTSIDE = "(outside of modules)"
@@ -255,7 +255,7 @@ def _command_rows(dump: Dump, measured: Times) -> str:
     return _table(columns, rows, numeric=(2, 6))
 
 
-#: The number of commands in the table of the slowest.
+#: The maximum number of rows in the table of the slowest commands.
 SLOWEST = 15
 
 
@@ -321,8 +321,8 @@ def _lines(dump: Dump) -> str:
 
 
 def _command_link(dump: Dump, number: int, content: str) -> str:
-    """Returns `content`, as a link if the plan has a command `number`: copies to results at
-    the end of the program aren't in the plan."""
+    """Returns `content`, as a link if the plan has a command `number`. The copies to
+    results at the end of the program have numbers, but aren't in the plan."""
     if number >= len(dump.commands):
         return content
     return f'<a href="#command-{number}">{content}</a>'

@@ -25,7 +25,7 @@ class TensorSpec:
     #: In a program for all sizes, None for a size that varies.
     shape: tuple[int | None, ...]
     dtype: torch.dtype
-    #: Whether the tensor has a name: a parameter, a buffer, or a state of an optimizer.
+    #: Whether the tensor has a name, like parameters, buffers and optimizer states.
     is_parameter: bool = False
     #: Whether this input isn't read after the run, so that its memory may be reused.
     donatable: bool = False
@@ -144,7 +144,7 @@ class Program:
 
     def text_at(self, stage: str, locations: bool = False) -> str:
         """Returns the module at any stage of `MODULE_STAGES` as MLIR text. `locations`:
-        with `loc(...)`."""
+        whether the text contains `loc(...)`."""
         return self.traced.text(stage, list(self.legal_ops), locations)
 
     def __repr__(self) -> str:

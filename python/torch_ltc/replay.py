@@ -97,7 +97,7 @@ def replay(
         + ("inputs.pt" if saved else f"random, seed {seed}")
         + f"), {len(scalars)} scalars, {len(module.outputs)} outputs"
     )
-    # Each run gets a copy, because it may overwrite donated inputs.
+    # Each run gets copies of the inputs, because it may overwrite donated ones.
     results = module(*[tensor.clone() for tensor in tensors], *scalars)
     for number, result in enumerate(results):
         print(f"  output {number}  {describe(result)}")
@@ -118,8 +118,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--stage", default="", help="torch-raw, torch or linalg")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
-    parser.add_argument("--repeat", type=int, default=0, help="runs to time")
+    parser.add_argument("--seed", type=int, default=0, help="seed of random inputs")
+    parser.add_argument("--repeat", type=int, default=0, help="number of runs to time")
     options = parser.parse_args(arguments)
     try:
         replay(options.folder, options.stage, options.seed, options.repeat)

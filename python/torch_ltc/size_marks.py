@@ -20,13 +20,13 @@ def mark_dynamic(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """Declares that the size of dimension `index` (or of each listed dimension) varies: the
-    first program that reads the tensor is compiled for all sizes.
+    """Declares that the size of dimension `index` (or of each listed dimension) varies, so
+    that the first program that reads the tensor is compiled for all sizes.
 
     `min` and `max` are the smallest and the largest size. The mark belongs to the
     tensor's value: in-place ops preserve it, and results of ops don't inherit it. The mark
     has no effect for sizes 0 and 1, which have separate programs. It doesn't affect
-    results, and sizes outside the range need no mark.
+    results, and unmarked tensors may have sizes outside the range.
 
     Arguments and errors are those of `torch._dynamo.mark_dynamic`; also raises ValueError
     for a tensor on another device, and RuntimeError for a view.
@@ -53,8 +53,8 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
 
     The mark belongs to the tensor's value, like that of `mark_dynamic`, which has
     precedence. Arguments and errors are those of `torch._dynamo.mark_static`; also raises
-    ValueError for a tensor on another device, and RuntimeError for a view. A class of
-    modules is returned unchanged, because the integers of a module are constants of a trace
+    ValueError for a tensor on another device, and RuntimeError for a view. A module
+    class is returned unchanged, because the integers of a module are constants of a trace
     anyway.
     """
     if isinstance(t, type) and issubclass(t, torch.nn.Module):

@@ -33,8 +33,8 @@ def _call_after_steps() -> None:
 
 def run_step_closures() -> None:
     """Runs this step's closures, including those added by torch._lazy's function."""
-    # If the module isn't loaded, there are none. Importing it takes longer than
-    # importing most of this package.
+    # If the module isn't loaded, there are no closures. Importing the module takes longer
+    # than importing most of this package.
     if closures := sys.modules.get("torch._lazy.closure"):
         closures.run_step_closures()
 
@@ -74,8 +74,8 @@ def wait_for_compilations() -> None:
 
 def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     """Computes exactly these tensors, in any nesting of lists, tuples and dicts, by one
-    program. With `wait=False`, returns when the program is scheduled. Raises TypeError for
-    values that aren't tensors."""
+    program. With `wait=False`, returns when the program is scheduled. Ignores None. Raises
+    TypeError for other values that aren't tensors."""
     check_bool("sync", "wait", wait)
     flat = tree_flatten(tensors)[0]
     for value in flat:

@@ -45,7 +45,7 @@ class _NotCompiled(Exception):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
-        self.reason = reason  # because fx.Interpreter extends the message
+        self.reason = reason  # fx.Interpreter extends the message
 
 
 class _Tracer(fx.Interpreter):
@@ -189,8 +189,8 @@ def _around(module: fx.GraphModule, node: fx.Node, reason: str) -> Callable:
 def _compile_sizes(
     module: fx.GraphModule, example_inputs: list[Any], varies: bool = False
 ) -> Callable:
-    """Compiles the graph for the sizes of these inputs. `varies`: other sizes may follow,
-    so a program for all sizes is used if there is one."""
+    """Compiles the graph for the sizes of these inputs. `varies`: whether other sizes may
+    follow; if so, uses a program for all sizes if there is one."""
     mark_step()
     with (
         torch._guards.tracing(None),
@@ -199,7 +199,7 @@ def _compile_sizes(
         lazy = [_stand_in(value) for value in example_inputs]
         tracer = _Tracer(module)
         try:
-            # The stand-ins have no values, so ops that need values can't be traced.
+            # The stand-ins have no meaningful values, so ops that read values must fail.
             with torch.no_grad(), no_fallback(), no_sync():
                 outputs = list(tracer.run(*lazy))
         except _NotCompiled as error:

@@ -78,7 +78,7 @@ def _op_names(names: Iterable[str], what: str) -> tuple[str, ...]:
 def _traced_ops() -> frozenset[str]:
     """Returns the names of the ops that programs can contain, with and without their
     overloads."""
-    torch.empty(0, device="lazy")  # kernels are registered before the first tensor
+    torch.empty(0, device="lazy")  # the first tensor registers the kernels
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     names = set()
     for name in torch._C._dispatch_get_all_op_names():
@@ -198,8 +198,9 @@ class use_backend:  # noqa: N801 (it is used as a function and in `with`)
 
     `name`: a registered or installed backend; None: torch_ltc's own compiler. Raises
     ValueError for an unknown name. Pending ops are first run as a step of the previous
-    backend. If that backend can't compile the step, this function raises RuntimeError with
-    the reason, unless that was raised before; the new compiler then runs the pending ops.
+    backend. If that backend can't compile the step, raises RuntimeError with the reason,
+    unless this error was raised before. In both cases, the new compiler is selected and
+    runs the pending ops.
     """
 
     def __init__(self, name: str | None) -> None:

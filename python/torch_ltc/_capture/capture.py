@@ -446,7 +446,7 @@ def capture(function: Callable[..., Any] | None = None, *, check_every: int = 0)
     The function is a whole step (gradients to None, forward, loss, backward, optimizer).
     Its tensors are arguments or belong to modules and optimizers that it refers to. Its
     Python code only runs in the first calls, and in calls where a guard fails (`fallbacks`
-    of the result has the reason). `check_every=n` traces every n-th call and raises
+    of the result contains the reason). `check_every=n` traces every n-th call and raises
     CaptureMismatch if the captured program would have computed something else. Raises
     TypeError for a class, a generator function or a coroutine function, and ValueError for
     an invalid `check_every`.

@@ -1,8 +1,8 @@
 """Explains a step's changing numbers by formulas of optimizers.
 
-A program's dynamic scalars are numbers that Python computed: learning rates, bias
-corrections. A formula remains a candidate for a scalar while its value exactly equals the
-traced value in every trace. A scalar is explained as long as its candidates agree.
+A program's dynamic scalars are numbers that Python computed, such as learning rates and
+bias corrections. A formula remains a candidate for a scalar while its value exactly equals
+the traced value in every trace. A scalar is explained as long as its candidates agree.
 """
 
 from __future__ import annotations

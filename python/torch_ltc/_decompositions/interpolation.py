@@ -1,7 +1,8 @@
-"""Decompositions of image interpolation, by PyTorch's formulas except for uint8.
+"""Decompositions of image interpolation. The formula for linear interpolation of floats is
+our own; the others are PyTorch's.
 
-For uint8, PyTorch's kernels round intermediate results and use fixed-point weights, so the
-program calls these kernels.
+For bilinear and bicubic interpolation of uint8, PyTorch's kernels round intermediate
+results and use fixed-point weights, so the program calls these kernels.
 """
 
 from __future__ import annotations

@@ -7,8 +7,9 @@ from torch import Tensor
 
 
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """Scales each slice along `dim` whose p-norm exceeds `maxnorm` to that norm. PyTorch's
-    formula isn't used, because it casts a factor by a non-functional op (torch 2.13)."""
+    """Scales each slice along `dim` whose p-norm exceeds `maxnorm` to norm `maxnorm`.
+    PyTorch's formula isn't used, because it casts a factor by a non-functional op (torch
+    2.13)."""
     if isinstance(p, complex) or p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:

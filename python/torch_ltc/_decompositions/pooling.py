@@ -1,7 +1,8 @@
 """Decompositions of pooling over three dimensions, by gathering each window's elements.
 
-Windows may differ in size (adaptive pooling, windows clipped at the edge): the missing
-elements of shorter windows are masked, so that infinities and NaN stay in their windows.
+Windows may differ in size, for example in adaptive pooling or at the edge. In a sum, the
+missing elements of shorter windows are masked, so that infinities and NaN stay in their
+windows; in a maximum, copies of other elements of the window replace them.
 """
 
 from __future__ import annotations

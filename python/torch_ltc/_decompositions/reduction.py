@@ -13,7 +13,7 @@ from torch_ltc._decompositions import gradients
 def median(x: Tensor) -> Tensor:
     """Returns the middle element, or the lower of two middle elements; NaN if any element
     is NaN (NaNs are sorted to the end)."""
-    if not x.numel():  # NaN, or the integer to which the processor converts NaN
+    if not x.numel():  # returns NaN, or the integer to which the CPU converts it
         none = torch.tensor(math.nan, device="cpu").to(x.dtype).item()
         chosen = torch.full((), none, dtype=x.dtype, device=x.device)
         return chosen + x.sum() if x.is_floating_point() else chosen

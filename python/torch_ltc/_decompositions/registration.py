@@ -112,8 +112,8 @@ LINEAR = (
     "upsample_trilinear3d",
 )
 
-#: Ops whose gradient in eager is an op without a lowering or reads a value, and an op that
-#: functionalization would decompose with different errors.
+#: Ops whose gradient in eager is an op without a lowering or reads a value, and
+#: `narrow_copy`, which functionalization would decompose with different errors.
 ABOVE_AUTOGRAD = (
     *LINEAR,
     "_pack_padded_sequence",
@@ -214,8 +214,8 @@ def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
 
 
 def _as_new(value: Any) -> Any:
-    """Copies a view: an op's result must not share memory with an operand. (According to
-    functionalization, the result of `_unsafe_view` does.)"""
+    """Copies a view, because an op's result must not share memory with an operand. (For
+    functionalization, even the result of `_unsafe_view` is a view.)"""
     if isinstance(value, torch.Tensor) and value._is_view():
         return value.clone()
     return value
@@ -252,7 +252,8 @@ def _above_if_sparse(op: Any, formula: Callable) -> Callable:
 
 
 def _with_gradient(name: str, formula: Callable) -> Callable:
-    """Returns `formula` with a gradient that saves only what eager saves."""
+    """Returns `formula`; for an op in `LINEAR`, with a gradient that saves only what eager
+    saves."""
     if name not in LINEAR:
         return formula
 
@@ -302,8 +303,8 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS.items()
     }
     with warnings.catch_warnings():
-        # PyTorch warns that the formulas replace fallbacks, which were registered by name
-        # for ops that PyTorch decomposes.
+        # Ignores PyTorch's warnings that formulas replace fallbacks, which were registered by
+        # name for ops that PyTorch decomposes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():

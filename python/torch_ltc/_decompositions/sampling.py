@@ -10,8 +10,8 @@ from torch import Tensor
 
 
 def _with_grid_gradient(result: Tensor, grid: Tensor) -> Tensor:
-    """Makes `result` depend on the grid with a gradient of zero: the nearest element
-    doesn't change with the grid. The gradient is dense, not an expanded scalar."""
+    """Makes `result`, the elements nearest to the points of the grid, depend on the grid
+    with a gradient of zeros. The gradient is dense, not an expanded scalar."""
     never = torch.zeros((), dtype=torch.bool, device=result.device)
     return torch.where(never, (grid * 0).sum().to(result.dtype), result)
 

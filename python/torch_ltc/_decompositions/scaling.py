@@ -13,7 +13,7 @@ def non_finite_check_and_unscale(
     gradients: list[Tensor], found: Tensor, inverse: Tensor
 ) -> tuple[list[Tensor], Tensor]:
     """Returns the gradients times `inverse`, and 1.0 in place of `found` if an element is
-    infinite or NaN (then its gradient's maximum norm is, too). Like eager, multiplies
+    infinite or NaN (then the maximum norm of its tensor is, too). Like eager, multiplies
     16-bit gradients in float32."""
     largest = [
         torch.linalg.vector_norm(gradient, float("inf")).double()

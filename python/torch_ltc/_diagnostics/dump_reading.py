@@ -77,7 +77,7 @@ class Buffer:
 
 
 class Plan:
-    """The commands and buffers of a program: stage "plan", as JSON."""
+    """The commands and buffers of a program, read from the JSON text of stage "plan"."""
 
     def __init__(self, text: str) -> None:
         plan = json.loads(text) if text else {}

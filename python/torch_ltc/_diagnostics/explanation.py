@@ -134,7 +134,8 @@ def explain(
         raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
     wait_device_ops()
     watch = _Watch()
-    # Explains the steady state of the loop, in which programs are compiled.
+    # Tier "auto" would first interpret new programs, but the steady state of the loop, in
+    # which programs are compiled, is to be explained.
     tier = "compile" if config.tier == "auto" else config.tier
     with config(source_info=True, tier=tier):
         for _ in range(WARMUP):
@@ -166,8 +167,8 @@ class _Watch:
     def __init__(self) -> None:
         self._walls: list[float] = []
         self._live: list[Counter[str]] = []
-        self._keys: dict[str, int] = {}  # of named tensors, after the last call
-        self._updated: set[str] = set()  # names that the last call wrote
+        self._keys: dict[str, int] = {}  # `data_key` by tensor name, after the last call
+        self._updated: set[str] = set()  # names of tensors that the last call wrote
 
     def begin(self) -> None:
         backend = bindings()

@@ -65,9 +65,9 @@ def read_dot(dot: str) -> dict[str, Node]:
 
 def lay_out(nodes: dict[str, Node]) -> None:
     """Assigns rows and places. The row is the length of the longest path from a parameter;
-    in its row, a box is placed near the mean of its neighbors. Ops that only read
-    parameters (for example, a moment times its decay) are placed right above their first
-    reader."""
+    in its row, a box is placed near the mean of its neighbors. Parameters, and ops that
+    only read parameters (for example, a moment times its decay), are placed right above
+    their first reader."""
     for node in nodes.values():
         node.row = 1 + max((nodes[name].row for name in node.above), default=-1)
     for node in reversed(list(nodes.values())):

@@ -27,8 +27,8 @@ class Variable:
     places: list[Place] = field(default_factory=list)
 
     def others(self, count: int, seed: int) -> list[int]:
-        """Returns up to `count` other sizes in the range. Variables with different seeds
-        don't grow in proportion."""
+        """Returns up to `count` sizes in the range other than `base`. Variables with
+        different seeds don't grow in proportion."""
         low = max(2, self.least or 2)
         wanted = [
             self.base + 3 * number + (5 * seed * number * number + 7 * seed) % 23 + 1

@@ -142,7 +142,7 @@ class ExportedProgram:
     def run(
         self, values: list[torch.Tensor] | None = None, **hyperparameters: float
     ) -> list[torch.Tensor]:
-        """Runs the program with torch_ltc's compiler and returns the outputs, CPU tensors.
+        """Runs the program with torch_ltc's compiler and returns the outputs on the CPU.
 
         `values`: CPU tensors for the inputs (default: those of the trace).
         `hyperparameters`: new values, such as `lr=0.01`. Raises ValueError for dialect
@@ -158,7 +158,7 @@ class ExportedProgram:
             )
 
         numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
-        # The program may overwrite donated inputs.
+        # Copies the inputs, because the program may overwrite donated ones.
         tensors = [t.clone() for t in (self.values if values is None else values)]
         sizes = self._sizes.values(tensors) if self._sizes else []
         compiled = self._compiled.get(tuple(sizes))
@@ -232,8 +232,8 @@ def export(
     or on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
     too. `dialect`: torch, linalg, tosa or stablehlo.
 
-    Raises ValueError, with the Python line, for code that depends on values of tensors
-    (`.item()`, sizes of `nonzero`) and for ops without a row in the op table.
+    Raises ValueError, with the Python line, for code that depends on values of tensors (for
+    example, `.item()` and `nonzero`) and for ops without a row in the op table.
 
     `dynamic_shapes`: sizes of arguments that vary, in the form that torch.export accepts:
     `{"x": {0: Dim("batch", min=2, max=64)}}` by names, or `({0: batch}, None)` by
@@ -247,7 +247,7 @@ def export(
     variables = _variables(function, *call, dynamic_shapes)
 
     def trace(sizes: Sizes) -> Any:
-        """Traces the program at other sizes."""
+        """Traces the program at the given sizes."""
         with tracing_call(function, *resized(call, sizes)) as traced:
             return traced.program()
 
@@ -303,7 +303,7 @@ def export_step(
     if variables := _variables(step, args, {}, dynamic_shapes):
 
         def trace(sizes: Sizes) -> Any:
-            """Traces the program at other sizes."""
+            """Traces the program at the given sizes."""
             with (
                 restoring(module, optimizer),
                 tracing_step(

@@ -156,8 +156,8 @@ def _sizes(variables: list[Variable], values: Sequence[int | None]) -> Sizes:
 def _traces(
     variables: list[Variable], trace: Callable[[Sizes], Any], base: Any
 ) -> list[Any]:
-    """Returns traces at other sizes. Removes from `variables` hinted sizes that turn out to
-    be constant, and joins sizes that turn out to be equal."""
+    """Returns traces at sizes other than the example's. Removes from `variables` hinted
+    sizes that turn out to be constant, and joins sizes that turn out to be equal."""
     for attempt in range(2):
         rows = [
             variable.others(OTHER_TRACES, seed)

@@ -72,7 +72,8 @@ def install_at_import() -> None:
         for name, patch in WHEN_IMPORTED.items()
     }
     import_hooks.install(hooks)
-    # torch's test functions (`torch.testing._utils`) use `torch._lazy` without an import.
+    # Imports `torch._lazy` on first use, because torch's test functions
+    # (`torch.testing._utils`) use it without an import.
     torch._lazy_modules.add("_lazy")
 
 

@@ -1,4 +1,4 @@
-"""Makes PyTorch accept `torch.autocast("lazy")`: mixed precision without a GradScaler.
+"""Makes PyTorch accept `torch.autocast("lazy")`.
 
 torch 2.13 has a list of devices that support autocast, and "lazy" isn't in it. Lazy
 tensors have the autocast key of a device in that list (ltc_backend/ops/autocast.cpp), so

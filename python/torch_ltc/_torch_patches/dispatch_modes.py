@@ -1,4 +1,4 @@
-"""Makes the Python code of a TorchDispatchMode get the user's tensors.
+"""Passes the user's tensors to the Python code of a TorchDispatchMode.
 
 torch calls a mode after functionalization, which has replaced each lazy tensor by its
 value, each view by a copy and each in-place op by a functional op. Therefore ops under a

@@ -1,4 +1,4 @@
-"""Makes torch.distributed support device "lazy" by the process groups of "cpu".
+"""Makes torch.distributed support device "lazy" through the process groups of "cpu".
 
 Lazy tensors are in host memory, and collectives on them are traced ops, which call a
 group's CPU backend when the step runs (`ltc_backend/distributed`). Therefore there is no
@@ -51,8 +51,8 @@ def install() -> None:
 
 
 def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
-    """Makes a program that passes device lazy as `device_id` use it as the accelerator:
-    torch (2.13) only accepts the accelerator there."""
+    """If a program passes device lazy as `device_id`, makes this device the accelerator:
+    torch (2.13) accepts no other device there."""
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
@@ -98,6 +98,7 @@ def _serve_lazy(original: Callable[..., None]) -> Callable[..., None]:
     def init(self, backend: str) -> None:
         original(self, backend)
         # If no backend is named, the group is for the machine's accelerator or for "cpu".
+        # In the second case, it supports "lazy", too.
         if backend == dist.Backend.UNDEFINED and "cpu" in self.device_backend_map:
             self.device_backend_map.setdefault(_DEVICE, self.device_backend_map["cpu"])
 
@@ -108,7 +109,8 @@ def _take_bfloat16(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def _check_comm_hook(self, hook: Callable) -> None:
         if self.device_type == _DEVICE and callable(hook):
-            # torch (2.13) decides by a hook's name whether it requires a GPU's backend.
+            # Hides the hook's name, by which torch (2.13) decides whether the hook requires
+            # a GPU's backend.
             unnamed = functools.partial(hook)
             unnamed.__name__ = "hook"
             hook = unnamed

@@ -25,7 +25,7 @@ def _list_device() -> None:
     """Makes optimizers and gradient clipping use their `foreach` form by default, as on
     devices other than the CPU: a step is then a dozen calls from Python, not a dozen for
     each parameter. Makes `fused=True` available, as on the CPU."""
-    # torch.optim deletes its own attribute `optimizer`.
+    # The module is in sys.modules only: torch.optim deletes its attribute `optimizer`.
     modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
     for kind in ("foreach", "fused"):
         name = f"_get_{kind}_kernels_supported_devices"
@@ -157,8 +157,8 @@ def _replace_step(optimizer: type[Optimizer], step: Callable[..., Any]) -> None:
 
 
 def _trace_adam_as_nodes() -> None:
-    """Makes Adam and AdamW trace a default step by one call, as one node for each
-    parameter, with the results of torch's `foreach` form."""
+    """Makes Adam and AdamW trace a step without special options by one call, as one node
+    for each parameter, with the results of torch's `foreach` form."""
     by_torch = _unhooked(torch.optim.Adam)
 
     @functools.wraps(by_torch)

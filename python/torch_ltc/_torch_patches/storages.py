@@ -90,8 +90,8 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
     def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
-            # FSDP resizes storages to release memory that it fills again later; on device
-            # lazy the memory stays allocated.
+            # FSDP resizes storages to release memory that it fills again later. Here, the
+            # resize has no effect; `fully_shard` then releases the memory (distributed.py).
             if name == "resize_" and args[0] in (0, self.nbytes()):
                 return self
             raise RuntimeError(

@@ -84,7 +84,8 @@ class _Normalize(torch.autograd.Function):
             of_input = gradient - _by_channel(sum_all, x)
             of_input = of_input - centered * _by_channel(slope, x)
             of_input = (of_input * _by_channel(scale, x)).to(input.dtype)
-        # DistributedDataParallel reduces the gradients of weight and bias.
+        # The gradients of weight and bias aren't reduced here, but by
+        # DistributedDataParallel.
         wanted = ctx.needs_input_grad
         return (
             of_input,
