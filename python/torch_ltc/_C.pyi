@@ -1,7 +1,7 @@
 """Bindings of `ltc_backend`: the complete interface that the Python layer uses.
 
 Private: users call the functions of `torch_ltc`, which add types, defaults and
-documentation. Everything that can fail raises RuntimeError (ValueError for an invalid
+documentation. A function that fails raises RuntimeError (ValueError for an invalid
 option value) with a one-sentence message for the user. Functions that wait or compute
 release the GIL. Times are seconds, sizes are bytes.
 
@@ -79,7 +79,8 @@ class AssumedTruth:
     """The result of a check that was assumed to be true before it was computed."""
 
     def value(self) -> bool | None:
-        """The computed result; None until a step has computed it."""
+        """The computed result; None until a step has computed it, True if that step
+        failed."""
 
 def begin_assuming() -> None:
     """Makes this thread assume from now on that results of `torch._is_all_true` are

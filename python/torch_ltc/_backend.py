@@ -1,4 +1,4 @@
-"""Loads the bindings and registers device "lazy" with PyTorch, or reports why it can't.
+"""Loads the bindings and registers device "lazy" with PyTorch, or reports why this fails.
 
 Nothing here raises during `import torch`: a problem is stored as one sentence
 (`unavailable_reason`) and raised when this package first needs device "lazy".
@@ -117,7 +117,7 @@ def _write_dump_pages() -> None:
 
     folder = bindings().config_get("dump")
     if folder:
-        with contextlib.suppress(ValueError):  # nothing was dumped, or already reported
+        with contextlib.suppress(ValueError):  # no dump, or a reported failure
             write_pages(Path(folder))
 
 

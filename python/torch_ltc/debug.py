@@ -157,7 +157,7 @@ def dump_to(directory: str | os.PathLike[str], inputs: bool = False) -> Iterator
     with config(dump=path, dump_inputs=inputs or config.dump_inputs):
         yield path
         bindings().wait_device_ops()  # the pages contain the times of commands
-    with contextlib.suppress(ValueError):  # nothing was dumped, or already reported
+    with contextlib.suppress(ValueError):  # no dump, or a reported failure
         write_pages(Path(path))
 
 
@@ -222,8 +222,8 @@ def lockstep(tolerance: float | None = None) -> Iterator[None]:
 
 
 def _program(target: int | str) -> str:
-    """Returns the hash of step `target`'s program or, for a str, the program's hash that
-    starts with it. Raises ValueError if there is none, or more than one."""
+    """Returns the hash of the program of step `target` or, if `target` is a str, the known
+    hash that starts with it. Raises ValueError if there is none, or more than one."""
     if isinstance(target, bool) or not isinstance(target, (int, str)):
         raise TypeError(
             "Expected a step's number or a prefix of a program's hash, but "

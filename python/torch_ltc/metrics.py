@@ -26,17 +26,17 @@ def reset_metrics() -> None:
 
 
 def fallbacks() -> list[dict[str, Any]]:
-    """Returns the fallback log: a row for each op and Python line that ran eagerly on the
-    CPU, most expensive first: op, location, calls, seconds, bytes, syncs, reason."""
+    """Returns the fallback log: a row (op, location, calls, seconds, bytes, syncs, reason)
+    for each op and Python line that ran eagerly on the CPU, most expensive first."""
     return sorted(
         bindings().fallback_log(), key=lambda row: row["seconds"], reverse=True
     )
 
 
 def syncs() -> list[dict[str, Any]]:
-    """Returns the implicit syncs: a row for each op and Python line that cut the graph
-    before the end of a step, most expensive first: op, location, calls, seconds, ops (that
-    were pending)."""
+    """Returns the implicit syncs: a row (op, location, calls, seconds, ops) for each op and
+    Python line that cut the graph before the end of a step, most expensive first. `ops`:
+    the number of ops that were pending."""
     return sorted(bindings().sync_log(), key=lambda row: row["seconds"], reverse=True)
 
 

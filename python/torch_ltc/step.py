@@ -43,7 +43,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules the program of this thread's live tensors, which is compiled
     if it is new, then runs the step closures.
 
-    A call is only needed if no optimizer steps, such as in an evaluation loop. With
+    A call is only needed where no optimizer takes a step, as in an evaluation loop. With
     `wait=True`, returns when the results are computed, and raises a step's error.
     """
     check_device("mark_step", device)

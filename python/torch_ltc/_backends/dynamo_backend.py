@@ -297,7 +297,7 @@ def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
 
 
 def compile_module(module: fx.GraphModule, example_inputs: list[Any]) -> Callable:
-    """Compiles a graph of TorchDynamo: entry point `torch_ltc` of group
+    """Compiles a graph of TorchDynamo. This is the entry point `torch_ltc` of group
     `torch_dynamo_backends`. Raises NotImplementedError for tensors on devices other than
     the CPU and lazy. Graphs on device lazy are returned unchanged."""
     if any(

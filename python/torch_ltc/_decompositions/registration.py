@@ -1,7 +1,7 @@
 """Registers formulas in Python that decompose ops into traced ops.
 
 PyTorch has formulas for its ops, which its compilers use (`torch._decomp`). The formulas in
-`TORCH_DECOMPOSITIONS` replace ops without a lowering; `PYTHON_DECOMPOSITIONS` has our
+`TORCH_DECOMPOSITIONS` replace ops without a lowering; `PYTHON_DECOMPOSITIONS` lists our
 formulas for ops where PyTorch has none, or none that agrees with its kernels. All formulas
 run below autograd, so that the gradient is eager's, including infinities, NaN and ties. The
 formulas in `ABOVE_AUTOGRAD` also run above autograd, which differentiates them.
@@ -303,7 +303,7 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS.items()
     }
     with warnings.catch_warnings():
-        # Ignores PyTorch's warnings that formulas replace fallbacks, which were registered by
+        # Ignores the warnings that formulas replace fallbacks, which were registered by
         # name for ops that PyTorch decomposes.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")

@@ -24,7 +24,7 @@ from torch_ltc.config import config
 from torch_ltc.debug import memory
 from torch_ltc.step import mark_step, wait_device_ops
 
-#: The number of first calls that aren't measured: they compile programs and create the
+#: The number of calls before the measured ones: they compile programs and create the
 #: optimizer's state.
 WARMUP = 3
 
@@ -134,8 +134,8 @@ def explain(
         raise ValueError(f"torch_ltc.explain needs at least one step, not {steps}.")
     wait_device_ops()
     watch = _Watch()
-    # Tier "auto" would first interpret new programs, but the steady state of the loop, in
-    # which programs are compiled, is to be explained.
+    # Compiles new programs at once, to reach the loop's steady state. Tier "auto" would
+    # first interpret them.
     tier = "compile" if config.tier == "auto" else config.tier
     with config(source_info=True, tier=tier):
         for _ in range(WARMUP):

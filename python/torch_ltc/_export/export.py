@@ -229,8 +229,8 @@ def export(
 
     `function`: an `nn.Module` (including modules scripted or traced by `torch.jit`), which
     isn't changed, or a function of tensors. Tensors among the arguments may be on the CPU
-    or on device lazy. Buffers that the module writes (batch norm's statistics) are outputs
-    too. `dialect`: torch, linalg, tosa or stablehlo.
+    or on device lazy. Buffers that the module writes (for example, batch norm's statistics)
+    are outputs too. `dialect`: torch, linalg, tosa or stablehlo.
 
     Raises ValueError, with the Python line, for code that depends on values of tensors (for
     example, `.item()` and `nonzero`) and for ops without a row in the op table.

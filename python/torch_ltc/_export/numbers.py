@@ -1,7 +1,7 @@
 """Handles what changes from one run of an exported step to the next: hyperparameters, step
 counts and random numbers.
 
-The number arguments of a program are formulas of hyperparameters ("1 - lr *
+The number arguments of a program are constants or formulas of hyperparameters ("1 - lr *
 weight_decay"), which the manifest lists. Step counts are tensors with role "state", like
 the rest of an optimizer's state. Random numbers are inputs, described by the distribution
 from which they are drawn.

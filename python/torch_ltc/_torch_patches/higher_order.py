@@ -11,7 +11,7 @@ have a key that precedes the keys of modes and transforms (locked_ops.cpp). Ops 
 this key, but PyTorch's search for a kernel in Python doesn't, so the key is removed there.
 
 `flex_attention` is a higher-order op, too: its dense form is traced, and its gradients
-include those of what its functions read.
+include those of the tensors that its functions read.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _wrap_keys(original: Callable) -> Callable:
         keys = original(tensors, key_mask) - lock_keys
         transformed = torch._C._dispatch_tls_local_include_set().has("Functionalize")
         if keys.has("Functionalize") and not transformed and _has_lazy(tensors):
-            # The key comes from lazy tensors, and a mode gets the user's tensors.
+            # Lazy tensors add this key, but a mode must get the user's tensors.
             keys = keys.remove(DispatchKey.Functionalize)
         return keys
 

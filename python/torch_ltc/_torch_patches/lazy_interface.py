@@ -26,7 +26,7 @@ from torch_ltc.config import config
 if TYPE_CHECKING:
     from torch_ltc._backends.mlir_module import CompiledModule
 
-#: The number of recent graphs that can be run, and of recent tensors with known ids.
+#: The maximum number of graphs that are kept to be run, and of tensors with known ids.
 _LIMIT = 1024
 
 
@@ -57,7 +57,7 @@ class _Graph:
 
 
 _graphs: OrderedDict[bytes, _Graph] = OrderedDict()
-_ids: OrderedDict[int, int] = OrderedDict()  # by the key of a tensor's data
+_ids: OrderedDict[int, int] = OrderedDict()  # ids of tensors by `data_key`
 
 
 def _keep(known: OrderedDict, key: Any, value: Any) -> None:

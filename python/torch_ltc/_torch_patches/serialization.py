@@ -177,8 +177,8 @@ def _of_memory(
 
 
 def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
-    """Implements `copy.copy` without copying lazy memory, which copy's default, the pickle
-    protocol, would do."""
+    """Implements `copy.copy` without copying lazy memory. The default implementation, by
+    the pickle protocol, would copy it."""
     if self.device.type != "lazy" or type(self) not in (
         torch.Tensor,
         torch.nn.Parameter,

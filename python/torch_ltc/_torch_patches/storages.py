@@ -7,7 +7,7 @@ may be elsewhere. Elements are in row-major order, whatever the strides.
 
 PyTorch's own functions (2.13) treat the null pointer in a lazy tensor's storage as an
 error. Below functionalization, where Python kernels of custom ops get values without a
-storage, they dereference a null pointer.
+storage, PyTorch's functions dereference a null pointer.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _keep_unsized(tensors: dict, name: str, kind: type) -> None:
 
 
 def _tied(module: nn.Module) -> list[Owners]:
-    """Returns the (module, name) pairs of each parameter that has several."""
+    """Returns the (module, name) pairs of each parameter that occurs more than once."""
     places: dict[int, Owners] = {}
     for owner in module.modules():
         for name, parameter in owner._parameters.items():
