@@ -82,7 +82,7 @@ class _Tracer(fx.Interpreter):
     def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         kernel = plain_kernel(target)
         if target.name() not in UNROLLED or kernel is None:
-            raise _NotCompiled(f"{target} chooses by values which ops run")
+            raise _NotCompiled(f"tensors' values determine which ops {target} runs")
 
         def traced(value: Any) -> Any:
             if not isinstance(value, fx.GraphModule):

@@ -306,7 +306,7 @@ class Captured:
                 else "the function computes nothing on device lazy"
             )
         if _metrics()["fallback_calls"] > fallbacks:
-            raise _NotCapturable("an op ran eagerly: torch_ltc.fallbacks()")
+            raise _NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
         if watch.problem:
             raise _NotCapturable(watch.problem)
         if recording.reads_cpu_values:

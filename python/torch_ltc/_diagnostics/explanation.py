@@ -167,7 +167,7 @@ class _Watch:
     def __init__(self) -> None:
         self._walls: list[float] = []
         self._live: list[Counter[str]] = []
-        self._keys: dict[str, int] = {}  # `data_key` by tensor name, after the last call
+        self._keys: dict[str, int] = {}  # `data_key` by name, after the last call
         self._updated: set[str] = set()  # names of tensors that the last call wrote
 
     def begin(self) -> None:
