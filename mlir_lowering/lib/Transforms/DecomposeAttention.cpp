@@ -106,7 +106,7 @@ static LogicalResult decomposeAttentionBackward(TorchLtcAttentionBackwardOp op,
 }
 
 namespace {
-/// The scaled query, and the softmax of its scores, of an op whose operand
+/// The scaled query and the softmax of its scores, for an op whose operand
 /// `query` isn't scaled. The op and its gradient build the same ops, so that
 /// CSE merges them within a program.
 struct ScaledAttention {

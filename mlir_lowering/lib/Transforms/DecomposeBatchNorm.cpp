@@ -42,7 +42,7 @@ struct Statistics {
 };
 
 struct BatchNormOperands {
-  Value input, weight, bias, runningMean, runningVar; // null: not given
+  Value input, weight, bias, runningMean, runningVar; // null if not given
   bool training;
   Number momentum, eps;
 };

@@ -3,9 +3,9 @@
 // A transposed convolution computes the gradient of a plain convolution's input
 // from the gradient of its output. The gradients of a transposed convolution
 // are therefore those of the plain convolution with input and output exchanged.
-// Formula: torch/csrc/autograd/FunctionsManual.cpp, convolution_backward's
-// double backward. torch-mlir (20261001) and IREE (3.13) support these
-// gradients only in decomposed form.
+// Formula: aten/src/ATen/native/Convolution.cpp, which makes the same exchange
+// in _convolution_double_backward. torch-mlir (20261001) and IREE (3.13)
+// support these gradients only in decomposed form.
 //
 //===----------------------------------------------------------------------===//
 

@@ -133,7 +133,8 @@ static LogicalResult decomposeLstmGates(TorchLtcLstmGatesOp op,
   return b.replaceWith({b.mul(a.o, b.tanh(cy)), cy, gates});
 }
 
-// CSE merges the activations of the gates here with those of the forward pass.
+// Recomputes the activations of the gates, which CSE merges with those of the
+// forward pass.
 static LogicalResult decomposeLstmGatesBackward(TorchLtcLstmGatesBackwardOp op,
                                                 FormulaBuilder &b) {
   Value cy = op.getCy();

@@ -24,7 +24,8 @@ static Value reduceLoss(FormulaBuilder &b, Value loss, int64_t reduction) {
                            : b.sum(loss, dims, /*keepDim=*/false);
 }
 
-// The factor of the gradient of one element's loss: 1 / n for a mean.
+// Returns the factor by which the reduction multiplies each element's gradient:
+// 1 / n for a mean, otherwise 1.
 static double gradientFactor(FormulaBuilder &b, Value input,
                              int64_t reduction) {
   return reduction == Mean ? 1.0 / b.numElements(input) : 1.0;

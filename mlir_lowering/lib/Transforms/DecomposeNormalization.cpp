@@ -43,7 +43,7 @@ static Standardized standardize(FormulaBuilder &b, Value x,
   return {centered, mean, b.rsqrt(b.add(variance, eps))};
 }
 
-// dx of the formula at the top, over `dims`.
+// Returns dx of the formula at the top of this file, with means over `dims`.
 static Value standardizeBackward(FormulaBuilder &b, Value g, Value xhat,
                                  Value rstd, ArrayRef<int64_t> dims) {
   Value mean = b.mean(g, dims, /*keepDim=*/true);

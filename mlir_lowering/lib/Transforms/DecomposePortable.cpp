@@ -2,8 +2,9 @@
 //
 // Other compilers of the torch dialect have no lowering for some gradients,
 // scatters and searches. For these compilers (option `portable`), the patterns
-// express such ops by concatenations, products and comparisons, at the cost of
-// memory: the matrix of an embedding's lookups, or all pairs of a search.
+// express such ops by concatenations, products and comparisons. This takes more
+// memory, for example for the matrix of an embedding's lookups or for all pairs
+// of a search.
 //
 //===----------------------------------------------------------------------===//
 

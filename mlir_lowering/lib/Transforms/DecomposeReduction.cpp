@@ -66,7 +66,7 @@ static Value sumOfSquares(FormulaBuilder &b, Value deviation,
 // keep the reduced dimensions. torch sums in float64, so sums of large numbers
 // don't overflow. Here the terms are scaled by a power of two that depends on
 // the size; a general program sums in float64. If `wide`, squares are float64:
-// float32 may represent the root of a square that it can't represent.
+// float32 can't represent the squares of all its values.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
                                   bool wide = false) {

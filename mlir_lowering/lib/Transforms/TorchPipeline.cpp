@@ -19,7 +19,8 @@ void torch_ltc::buildTorchPipeline(OpPassManager &passes,
                                    const TorchPipelineOptions &options) {
   passes.addPass(createImportOperatorsPass());
   // No-op views and casts hide operands from decompositions, which also leave
-  // such views and casts, so canonicalization runs before and after these.
+  // such views and casts. Therefore canonicalization runs before and after the
+  // decompositions.
   passes.addNestedPass<func::FuncOp>(createCanonicalizerPass());
   DecomposeOpsPassOptions decompose;
   decompose.legalOps.assign(options.legalOps.begin(), options.legalOps.end());

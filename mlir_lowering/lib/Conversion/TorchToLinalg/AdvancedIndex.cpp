@@ -55,8 +55,8 @@ FailureOr<AdvancedIndex> AdvancedIndex::read(OpLowering &op,
     if (!indexed)
       index.sizes.push_back(size);
   }
-  // Append dimensions of size 1 to the index tensors, so that they broadcast
-  // to the result's dimensions that replace the indexed ones.
+  // Append dimensions of size 1 to the index tensors, so that their own
+  // dimensions align with those that replace the indexed ones in the result.
   size_t behind = index.sizes.size() - front - broadcast.size();
   for (Value &tensor : index.tensors) {
     SmallVector<int64_t> aligned(shapeOf(tensor));

@@ -1,7 +1,7 @@
 //===- Attention.cpp - Attention to ltc.attention -------------------------===//
 //
-// These lowerings are for our own runtime, whose command never stores the
-// scores. Other compilers get the op's decomposition.
+// These lowerings are for our own runtime, whose attention command never stores
+// the scores. For other compilers, the ops are decomposed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// Lowers an op whose operands are the tensors of the library call in its
+/// Lowers an op whose operands are the library call's tensors in the same
 /// order, an optional mask, and the bool `is_causal`.
 template <typename AttentionOp>
 static LogicalResult lowerAttention(OpLowering &op) {

@@ -1,9 +1,9 @@
 //===- Convolution.cpp - Convolutions to library calls --------------------===//
 //
-// There are three library calls (ltc.convolution and its gradients) on the
-// tensors of one forward convolution: input [n, c, ...], weight
+// The three library calls (ltc.convolution and its two gradients) use the
+// tensors of a forward convolution: input [n, c, ...], weight
 // [o, c / groups, ...], output [n, o, ...]. A transposed convolution computes
-// the gradient of a forward convolution's input, from the output's gradient.
+// the gradient of a forward convolution's input from the output's gradient.
 //
 //===----------------------------------------------------------------------===//
 

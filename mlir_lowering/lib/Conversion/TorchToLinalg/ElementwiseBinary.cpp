@@ -19,7 +19,7 @@ static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
-/// Like `scaled`, but first rounds alpha to the 16-bit type, as eager's
+/// Like `scaled`, but first rounds alpha to a 16-bit result dtype, as eager's
 /// vectorized sums do.
 static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
   Type common = s.op.resultDtype();
@@ -43,7 +43,8 @@ Value torch_ltc::emitRsub(ElementwiseBody &s) {
 }
 
 /// The second operand. torch 2.13 doesn't round a number by which it multiplies
-/// or divides 16-bit floats; other kernels round the number to 16 bits first.
+/// or divides 16-bit floats; kernels of other ops first round numbers to 16
+/// bits.
 static Value exactFactor(ElementwiseBody &s) {
   std::optional<NumberOperand> number;
   if (s.isFloat() && s.op.isTensor(1))
@@ -180,7 +181,7 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
 
 Value torch_ltc::emitAtan2(ElementwiseBody &s) {
   Value y = s.arg(0), x = s.arg(1), zero = s.constant(0);
-  // MLIR 22 folds atan2 of two zeros to NaN.
+  // Compute atan2 of two zeros separately: MLIR 22 folds it to NaN.
   Value areZero = s.logicalAnd(s.compare(Comparison::eq, y, zero),
                                s.compare(Comparison::eq, x, zero));
   Value straight = s.select(s.signBit(x), s.constant(std::numbers::pi), zero);
@@ -204,7 +205,8 @@ Value torch_ltc::emitHypot(ElementwiseBody &s) {
   Value larger = s.maximum(x, y), smaller = s.minimum(x, y);
   Value ratio = s.div(smaller, larger);
   Value root = s.unary<math::SqrtOp>(s.add(s.constant(1), s.square(ratio)));
-  // The ratios 0 / 0 and inf / inf are NaN.
+  // Return the larger operand if it is 0 or infinite: the ratios 0 / 0 and
+  // inf / inf are NaN.
   double infinity = std::numeric_limits<double>::infinity();
   Value noRatio = s.logicalOr(
       s.compare(Comparison::eq, larger, s.constant(0)),
@@ -222,7 +224,7 @@ static Value logOfSum(ElementwiseBody &s, double scale) {
   if (scale != 1)
     correction = s.mul(correction, s.constant(1 / scale));
   Value sum = s.add(s.maximum(a, b), correction);
-  // The difference of two equal infinities is NaN.
+  // Return an infinity that both operands equal: their difference is NaN.
   double infinity = std::numeric_limits<double>::infinity();
   Value equalInfinities =
       s.logicalAnd(s.compare(Comparison::eq, a, b),
@@ -323,8 +325,8 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
   return s.select(s.argTruth(1), s.arg(2), s.arg(0));
 }
 
-/// The greater of x and the bound. If both are zeros of any sign, torch returns
-/// the bound if it is a tensor, and x if the bound is a number.
+/// The greater of x and the bound. If both are zero, whatever their signs,
+/// torch returns a bound that is a tensor, but x if the bound is a number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));

@@ -33,9 +33,9 @@ public:
   Value arg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
-  /// Rounds `value` to the common dtype, like each step of the kernels that
-  /// compute in the 16-bit dtype itself (torch 2.13: logit, cubes, floor_divide
-  /// of tensors).
+  /// Rounds `value` to the common dtype, as kernels that compute in a 16-bit
+  /// dtype do after each step (torch 2.13: logit, cubes, floor_divide of
+  /// tensors).
   Value rounded(Value value) { return roundedTo(common, value); }
   bool isBFloat16() const { return common.isBF16(); }
   /// Like `floorDiv`, but rounds each step to the common dtype.

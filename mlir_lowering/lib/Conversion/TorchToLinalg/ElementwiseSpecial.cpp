@@ -118,12 +118,14 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
     Value direct = d.sub(d.add(d.add(stirling, half), series), d.log(product));
     Value sine =
         d.unary<math::SinOp>(d.mul(g.distance, d.constant(std::numbers::pi)));
-    // The quotient by a denormal sine would be infinite.
+    // Near a pole, use -log(distance): the quotient by a denormal sine would be
+    // infinite.
     Value isNearPole = d.compare(Comparison::lt, g.distance, d.constant(1e-30));
     Value mirror = d.select(isNearPole, d.neg(d.log(g.distance)),
                             d.log(d.div(d.constant(std::numbers::pi), sine)));
     Value result = d.select(g.isReflected, d.sub(mirror, direct), direct);
-    // At a large pole, both terms are infinite, and their difference is NaN.
+    // Return an infinity at each pole: at a large pole, `mirror` and `direct`
+    // are infinite, and their difference is NaN.
     Value isPole = d.logicalAnd(
         g.isReflected, d.compare(Comparison::eq, g.distance, d.constant(0)));
     Value isInfinite = d.logicalOr(

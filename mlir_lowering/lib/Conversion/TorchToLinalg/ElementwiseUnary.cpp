@@ -40,7 +40,7 @@ MATH_OP(Erfc)
 Value torch_ltc::emitLog(ElementwiseBody &s) { return s.log(s.arg(0)); }
 Value torch_ltc::emitLog2(ElementwiseBody &s) { return s.log2(s.arg(0)); }
 
-// MLIR 22's polynomial for erf returns 0 at -0.
+// Copies the operand's sign: MLIR 22's polynomial for erf returns 0 at -0.
 Value torch_ltc::emitErf(ElementwiseBody &s) {
   Value x = s.arg(0);
   return s.copySign(s.unary<math::ErfOp>(x), x);
@@ -54,7 +54,7 @@ Value torch_ltc::emitExpm1(ElementwiseBody &s) {
 // Rounding
 //===----------------------------------------------------------------------===//
 
-// Integers are already rounded.
+// Defines the builder of a rounding op, which returns integers unchanged.
 #define ROUNDING_OP(name, MathOp)                                              \
   Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
     return s.isFloat() ? s.unary<math::MathOp>(s.arg(0)) : s.arg(0);           \

@@ -85,7 +85,8 @@ static LogicalResult lowerEmbeddingBackward(OpLowering &op) {
               if (scale)
                 x = s.mul(x, scale);
               if (padding >= 0) {
-                // Adding 0 is cheaper than a branch in the loop.
+                // For the padding index, add 0, which is cheaper than a branch
+                // in the loop.
                 IndexBuilder positions(inner, loc);
                 Value isPadding =
                     positions.equal(row, positions.constant(padding));

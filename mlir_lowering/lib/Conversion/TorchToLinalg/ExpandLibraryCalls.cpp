@@ -159,7 +159,7 @@ Value Expansion::place(Value value, ArrayRef<int64_t> low,
   SmallVector<int64_t> from(full.size(), 0), at(full.size(), 0),
       step(full.size(), 1), ones(full.size(), 1);
   for (int64_t i = 0, d = full.size() - spatial; i < spatial; ++i, ++d) {
-    // First and last elements that lie inside.
+    // The first and the last element that lie inside the result.
     from[d] = low[i] < 0 ? llvm::divideCeil(-low[i], steps[i]) : 0;
     int64_t last = (sizes[i] - 1 - low[i]) / steps[i];
     kept[d] = std::min(full[d] - 1, last) - from[d] + 1;

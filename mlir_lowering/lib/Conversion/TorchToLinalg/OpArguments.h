@@ -1,7 +1,7 @@
 //===- OpArguments.h - Arguments of torch ops, decoded ----------*- C++ -*-===//
 //
-// Decoded arguments, for the lowerings to linalg and for those to the dialects
-// of whole tensors (TOSA and StableHLO).
+// Decodes the arguments of ops, for the lowerings to linalg and for those to
+// TOSA and StableHLO.
 //
 //===----------------------------------------------------------------------===//
 

@@ -49,8 +49,8 @@ Value PoolingDim::windowSize(IndexBuilder &b, Value position,
     WindowRange range = inputsOf(b, position);
     return b.sub(range.high, range.low);
   }
-  // With ceil_mode, the last window may extend past the padding; positions
-  // there don't count.
+  // With ceil_mode, the last window may extend past the padding. Positions
+  // beyond the padding aren't counted.
   Value start = b.add(b.mul(position, stride), -padding);
   Value end = b.min(b.add(start, kernel), b.constant(input + padding));
   return b.sub(end, start);
@@ -72,7 +72,8 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
   SmallVector<int64_t> padding = op.integers(first + 2);
   if (stride.empty())
     stride = kernel;
-  // Op names contain the number of spatial dimensions: max_pool2d.
+  // Op names contain the number of spatial dimensions (for example,
+  // max_pool2d).
   size_t digit = op.name.find_first_of("123");
   size_t rank = op.name[digit] - '0';
   PoolingGeometry geometry;

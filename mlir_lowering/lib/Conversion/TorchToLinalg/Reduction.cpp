@@ -147,7 +147,7 @@ static SmallVector<Value> reduceWithIndex(OpLowering &op, Value input,
   Type indexDtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   ScalarBuilder indices(op.builder, op.loc, indexDtype);
-  // The index 0 is correct even if no element exceeds the start value.
+  // The index 0 is correct even if no element is better than the start value.
   Value start = isMax ? outer.lowest() : outer.highest();
   return op.tensors.reduce(
       input, dim, {start, indices.integer(0)},

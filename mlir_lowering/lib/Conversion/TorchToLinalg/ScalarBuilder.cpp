@@ -179,8 +179,8 @@ Value ScalarBuilder::floorDiv(Value a, Value b, Type step) {
     Value quotient = div(a, b);
     return select(adjust, sub(quotient, one), quotient);
   }
-  // The steps of c10::div_floor_floating: the computed quotient of (a - a mod
-  // b) may be slightly less than an integer.
+  // Follow c10::div_floor_floating: the computed quotient (a - a mod b) / b may
+  // be slightly less than an integer, so it is rounded to the nearest one.
   auto round = [&](Value value) {
     return step ? roundedTo(step, value) : value;
   };

@@ -42,7 +42,8 @@ using Step = function_ref<std::pair<SmallVector<Value>, Value>(
 /// space `sizes`: `step` selects the element and gives the scalar to combine.
 static Value scatter(OpLowering &op, ArrayRef<int64_t> sizes, Value target,
                      Type dtype, Combine combine, Step step) {
-  // The loops would write to a clamped position even if the target is empty.
+  // Return an empty target unchanged: the loops would write to a clamped
+  // position.
   if (cast<RankedTensorType>(target.getType()).getNumElements() == 0)
     return target;
   return op.tensors.loop(
@@ -335,7 +336,7 @@ static bool isMaskedFill(OpLowering &op) {
 
 static LogicalResult lowerMaskedFill(OpLowering &op) {
   Value mask = op.tensorList(1)[0];
-  // The mask covers the first dimensions.
+  // The mask covers the first dimensions: append dimensions of size 1.
   SmallVector<int64_t> aligned(
       cast<RankedTensorType>(mask.getType()).getShape());
   aligned.resize(op.rank(0), 1);

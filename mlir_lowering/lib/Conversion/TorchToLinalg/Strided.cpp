@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 /// An offset, computed from a dynamic scalar, that is added to the view's
-/// constant offset, or null.
+/// constant offset; null if there is none.
 using Beginning = Value;
 
 /// The position in the flattened tensor of the view's element at `indices`.

@@ -28,8 +28,8 @@ Value TensorBuilder::empty(ArrayRef<int64_t> sizes, Type elementType) {
 }
 
 Value TensorBuilder::fill(ArrayRef<int64_t> sizes, Value scalar) {
-  // MLIR 22 can't pass a memref<3x0xf32> as a bare pointer, as the kernel of a
-  // single fill would need to.
+  // Don't emit a linalg.fill for an empty tensor: its kernel would have to pass
+  // a memref<3x0xf32> as a bare pointer, which MLIR 22 can't.
   if (llvm::is_contained(sizes, 0))
     return elementwise(sizes, scalar.getType(), {},
                        [&](OpBuilder &, Location, ValueRange) {

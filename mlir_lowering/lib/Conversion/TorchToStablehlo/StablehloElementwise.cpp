@@ -88,7 +88,7 @@ Value StablehloTarget::compareIntegers(Operation *op,
   Type element = typeOf(a).getElementType();
   arith::CmpIPredicate predicate = cast<arith::CmpIOp>(op).getPredicate();
   // Adding half the range to both operands turns an unsigned comparison into a
-  // signed one. StableHLO defines the order of bools.
+  // signed one. For bools, this isn't needed: StableHLO defines their order.
   if (predicate >= arith::CmpIPredicate::ult && !element.isInteger(1)) {
     Value half = splat(
         sizesOf(a),

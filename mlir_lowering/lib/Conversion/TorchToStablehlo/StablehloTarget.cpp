@@ -220,7 +220,7 @@ Value StablehloTarget::matmul(Value left, Value right) {
           /*lhsContracting=*/2, /*rhsContracting=*/1));
 }
 
-/// Gathers rows of the table, reshaped to [n * k, c].
+/// Gathers rows of one table: `values` [n, k, c], reshaped to [n * k, c].
 Value StablehloTarget::gather(Value values, Value indices) {
   SmallVector<int64_t> sizes(sizesOf(values)), indexSizes(sizesOf(indices));
   if (sizes[0] > 1) {

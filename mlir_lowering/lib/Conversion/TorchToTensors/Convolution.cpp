@@ -1,16 +1,17 @@
 //===- Convolution.cpp - Convolutions and their gradients on tensors ------===//
 //
 // A convolution of an input [n, c, ...] with a weight [o, c / groups, ...] has
-// an output [n, o, ...]. The output and both gradients are convolutions of two
-// tensors:
+// an output [n, o, ...]. The output and both gradients are convolutions of one
+// tensor with another:
 //
-// - the output: of the input and the weight;
-// - the input's gradient: of the output's gradient, dilated by `stride`, and
-//   the weight with reversed taps and exchanged channels;
-// - the weight's gradient: of the input and the output's gradient, with the
-//   batch as the reduced dimension, and with stride and dilation exchanged.
+// - For the output, the input is convolved with the weight.
+// - For the input's gradient, the output's gradient, dilated by `stride`, is
+//   convolved with the weight, with reversed taps and exchanged channels.
+// - For the weight's gradient, the input is convolved with the output's
+//   gradient. The batch is the reduced dimension, and stride and dilation are
+//   exchanged.
 //
-// A transposed convolution computes the second of these.
+// A transposed convolution computes the input's gradient.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,8 @@ using namespace mlir::torch_ltc;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and similar ops, which the result type determines:
-/// `replaceWith` reshapes the operand to it.
+/// view, squeeze, unsqueeze and similar ops: `replaceWith` reshapes the operand
+/// to the result type.
 static LogicalResult lowerReshape(TensorLowering &op) {
   return op.replaceWith(op.tensor(0));
 }

@@ -2,7 +2,7 @@
 //
 // A pooling combines one slice of the padded input for each position in the
 // window: element o of the slice at position k is input o * stride - padding +
-// k * dilation. A gradient distributes each slice's share.
+// k * dilation. A gradient op adds each slice's share to the slice's inputs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,8 @@ static LogicalResult scatterAlong(TensorLowering &op, bool accumulate) {
   int64_t dim = op.dimension(1, rank), size = op.sizes(0)[dim];
   int64_t count = op.sizes(2)[dim];
   SmallVector<int64_t> order = lastOrder(rank, dim);
-  // If the index is smaller than the tensor, nothing is written beyond it.
+  // Pad an index that is smaller than the tensor with -1, so that nothing is
+  // written beyond the index.
   SmallVector<int64_t> wide(op.sizes(0));
   wide[dim] = count;
   Value index = positions(op, op.tensor(2), op.dtype(2), size, /*wraps=*/false);

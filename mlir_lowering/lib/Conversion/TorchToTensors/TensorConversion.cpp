@@ -101,7 +101,7 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
       return;
     StringRef name = op->getName().getStringRef();
     name.consume_front("torch.");
-    // Lowerings don't create unused results.
+    // Skip unused results, which lowerings don't create.
     for (Value value : op->getResults())
       if (!value.use_empty())
         check(op->getLoc(), value.getType(), name + "'s result");

@@ -47,7 +47,7 @@ template <typename OpTy> Value TosaTarget::compare(Value a, Value b) {
 }
 
 Value TosaTarget::mul(Value a, Value b) {
-  // MLIR 22 folds x * 0 to 0, even for NaN and infinities, but not x - x.
+  // Emit x * 0 as x - x: MLIR 22 folds x * 0 to 0, even for NaN and infinities.
   if (matchPattern(a, m_AnyZeroFloat()))
     std::swap(a, b);
   if (matchPattern(b, m_AnyZeroFloat()) &&
