@@ -160,7 +160,8 @@ def save(options: argparse.Namespace, table: dict[str, dict[str, Result]]) -> Pa
     return path
 
 
-#: Sets that separate programs run, each with its own options and its own table.
+#: The programs of the sets that bench.py doesn't run itself. Each program has its own
+#: options and prints its own table.
 PROGRAMS = {
     "scripts": ["scripts/compare.py"],
     "moving": ["scripts/compare.py", "--set", "moving"],

@@ -107,7 +107,7 @@ class Process:
     def _reason(self) -> str:
         self.errors.seek(0)
         lines = [line for line in self.errors.read().splitlines() if line.strip()]
-        # In a traceback, advice may follow the line with the error.
+        # Prefer the last line with an error: in a traceback, advice may follow it.
         named = [line for line in lines if "Error" in line or "error:" in line]
         return (named or lines or ["it ended without a message"])[-1].strip()[:300]
 
@@ -157,8 +157,8 @@ class OthersLoad:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def share(self, own: float) -> float:
-        """Returns the share since the construction. `own`: the contender's processor
-        seconds."""
+        """Returns the share since this object was constructed. `own`: the contender's
+        processor seconds in this time."""
         elapsed = time.perf_counter() - self.started
         others = max(0.0, self._busy_seconds() - self.busy - own)
         return others / max(elapsed * (os.cpu_count() or 1), 1e-9)

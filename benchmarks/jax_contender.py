@@ -13,7 +13,7 @@ import serving
 
 CHANNEL = serving.open_channel()
 NAME, THREADS, WEIGHTS = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-# XLA derives its number of threads from the processors it may run on.
+# Sets XLA's number of threads, which XLA derives from the processors it may run on.
 os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:THREADS])
 
 import jax

@@ -7,7 +7,7 @@
 //   library-calls KIND DTYPE N C H W O K STRIDE PADDING GROUPS BIAS
 //
 // KIND is forward, backward_input or backward_weight; DTYPE is float32,
-// bfloat16 or float64; numbers have PyTorch's meaning.
+// bfloat16 or float64; the other arguments are integers with PyTorch's meaning.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,7 +30,7 @@ FIRST_STEP_BYTES = 1 << 30
 def touch_memory() -> None:
     """Touches and frees as much memory as a first step needs, if it is available. The
     host of a virtual machine provides memory at the first touch, and may take freed
-    memory back. This takes ten times as long as clearing the memory, and would be
+    memory back. Providing memory takes ten times as long as clearing it, and would be
     counted as the contender's time."""
     pages = os.sysconf("SC_AVPHYS_PAGES") // 2 * mmap.PAGESIZE
     if pages < FIRST_STEP_BYTES:

@@ -1,4 +1,4 @@
-"""Training steps of DistributedDataParallel on device "lazy" compared with eager's.
+"""Compares training steps of DistributedDataParallel on device "lazy" with eager's.
 
     ./dev bench --set distributed
     ./dev bench --set distributed --network   # 2 ms delay, 1 Gbit/s

@@ -105,7 +105,7 @@ def _forward(rank: int, network: Network, channel: Connection) -> None:
 
 class SlowStore(dist.Store):
     """Wraps a store. In each value that is set, replaces the addresses on 127.0.0.1 (IPv4,
-    in the form of a `sockaddr_in`) by those of forwarders. For two processes."""
+    in the form of a `sockaddr_in`) by those of forwarders. Supports two processes."""
 
     def __init__(self, store: dist.Store, rank: int, network: Network) -> None:
         super().__init__()

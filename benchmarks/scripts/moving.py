@@ -11,7 +11,8 @@ from torch.nn import functional as F
 
 STEPS = 32
 
-# Creates an optimizer because torch's imports for the first one take longer than a pass.
+# Creates an optimizer now, because torch's imports for a process's first optimizer take
+# longer than a pass.
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 

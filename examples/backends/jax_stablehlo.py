@@ -13,7 +13,7 @@ from jaxlib import _jax, xla_client
 jax.config.update("jax_enable_x64", True)  # keeps 64-bit dtypes
 _client = backend.get_backend("cpu")
 _device = _client.local_devices()[0]
-_VIEWS = {torch.bfloat16: (torch.int16, jax.numpy.bfloat16)}  # not in numpy
+_VIEWS = {torch.bfloat16: (torch.int16, jax.numpy.bfloat16)}  # NumPy has no bfloat16
 
 
 def compile(program):

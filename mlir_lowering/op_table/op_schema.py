@@ -335,7 +335,7 @@ def load_family(path, family):
 
 def default_sizes(arguments, names):
     """Returns the names of the arguments of type SymInt. If `names`, the family's default,
-    is given, returns only those that it contains."""
+    is given, returns only the names in this list."""
     return [
         a.name
         for a in arguments

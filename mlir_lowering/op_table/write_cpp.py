@@ -63,8 +63,8 @@ def varying_lists(rows):
 
 
 def numbers_of_programs(row):
-    """Returns the names of the arguments that may be dynamic scalars: "start" becomes one
-    once its value has differed; "alpha!" always is one."""
+    """Returns the names of the arguments that may be dynamic scalars. An argument with the
+    suffix "!" always is one; any other becomes one once its value has differed."""
     return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
 
 

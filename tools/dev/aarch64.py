@@ -3,7 +3,7 @@
 
 Debian's arm64 packages are unpacked into a folder, which is both the cross compiler's
 sysroot and the root in which qemu runs the wheel's tests. Nothing is installed but GCC's
-cross compiler, which compiles oneDNN: clang would compile the `#pragma omp` of its loops to
+cross compiler, which compiles oneDNN: clang would compile oneDNN's `#pragma omp` loops to
 calls of LLVM's OpenMP runtime instead of PyTorch's libgomp.
 """
 
@@ -41,9 +41,9 @@ PACKAGES = [
 ]  # fmt: skip
 COMPILER = "aarch64-linux-gnu-g++-12"
 
-#: Packages that are installed without their dependencies: torch's include gigabytes of CUDA
-#: libraries that aren't called without a GPU. SITE_PACKAGES has torch's other dependencies,
-#: and what the tests and the wheel need.
+#: Packages that are installed without their dependencies: those of torch include gigabytes
+#: of CUDA libraries that aren't called without a GPU. SITE_PACKAGES lists torch's other
+#: dependencies, and what the tests and the wheel need.
 WITHOUT_DEPENDENCIES = [TORCH, "nvidia-cuda-runtime==13.0.*"]
 SITE_PACKAGES = [
     "filelock", "fsspec", "jinja2", "networkx", "numpy", "protobuf", "pytest",
@@ -129,8 +129,8 @@ def _unpack(package: Path, root: Path) -> None:
 
 
 def _make_links_relative(root: Path) -> None:
-    """Makes absolute links in the sysroot relative: they would lead to this machine's
-    files."""
+    """Makes absolute links in the sysroot relative, because absolute links would lead to
+    this machine's files."""
     for link in root.rglob("*"):
         if link.is_symlink() and (target := link.readlink()).is_absolute():
             inside = root / target.relative_to("/")
@@ -304,8 +304,8 @@ def prepare() -> None:
 def _headers(folder: Path) -> Path:
     """Copies this machine's headers of another Python for AArch64. AArch64's own headers
     would differ only in macros of Python's own build in pyconfig.h, because both processors
-    have the same types. Debian's pyconfig.h includes another pyconfig.h, in a folder for
-    the processor, which is therefore copied as AArch64's."""
+    have the same types. Debian's pyconfig.h includes another pyconfig.h in a folder for
+    the processor; this folder is copied as AArch64's."""
     target = FOLDER / "headers" / folder.name
     shutil.copytree(folder, target, dirs_exist_ok=True)
     architectures = folder.parent.glob(f"*-linux-gnu/{folder.name}")

@@ -19,7 +19,7 @@ from steps import ROOT, StepFailed, digest, exclusive, forget, once, run_logged,
 BUILD = ROOT / "build"
 PACKAGE = ROOT / "python" / "torch_ltc"
 
-# The entry point must not load a half-built backend into the build's Python.
+# Prevents `import torch` in the build's Python from loading a half-built backend.
 NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 

@@ -42,8 +42,7 @@ class Peer:
 TORCH_MLIR = Peer(
     "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
 )
-#: './dev test' installs torch-mlir; tests of the other peers are skipped if these aren't
-#: installed.
+#: './dev test' installs torch-mlir. If another peer isn't installed, its tests are skipped.
 PEERS = (
     TORCH_MLIR,
     Peer(

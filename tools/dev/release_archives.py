@@ -99,7 +99,8 @@ def problems_of(wheel: Path) -> list[str]:
                 problems.append(f"it needs {library.name} of the system")
                 continue
             exports = _exports(library)
-            # A build in another folder would then have different bytes.
+            # If a library contained this path, builds in other folders would have different
+            # bytes.
             if bytes(ROOT) in library.read_bytes():
                 problems.append(f"{library.name} contains the path {ROOT}")
             if library.name in SELF_CONTAINED:

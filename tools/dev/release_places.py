@@ -111,7 +111,8 @@ class Debian(Place):
 
     @property
     def headers(self) -> Path:
-        # In a separate folder, because the system's other headers must not be found.
+        # They are in a separate folder, because the compiler must not find the system's
+        # other headers.
         return FOLDER / "headers" / f"python{self.python}"
 
     def _bootstrap(self) -> None:

@@ -75,14 +75,15 @@ SANITIZERS = (
         },
         {"TSAN_OPTIONS": f"suppressions={_SUPPRESSIONS / 'thread_python.txt'}"},
         ("libtsan.so",),
-        # ThreadsTest counts the threads of the process, and the sanitizer adds one.
+        # Excludes ThreadsTest, which counts the threads of the process: the sanitizer adds
+        # one.
         TESTS,
         (
             "backend/test_async.py", "backend/test_donation.py",
             "backend/test_first_tensor.py", "backend/test_head_start.py",
             "backend/test_reads.py", "backend/test_threads.py",
             "backend/test_tiers.py", "capture",
-            # This test expects one thread.
+            # The excluded test expects one thread.
             "-k", "not test_small_new_programs_run_where_their_value_is_read",
         ),
     ),

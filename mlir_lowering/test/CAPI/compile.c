@@ -104,8 +104,8 @@ static void compileForeignOp(LtcCompiler compiler) {
   ltcProgramDestroy(program);
 }
 
-// Compiles, with `threads` threads, a program of softmaxes of different
-// matrices.
+// With `threads` threads, compiles a program that computes the softmaxes of
+// matrices of different sizes.
 static LtcBytes compileMany(LtcCompiler compiler, int threads, size_t *kernels) {
   enum { kCount = 6 };
   LtcProgram program;

@@ -30,7 +30,8 @@ func.func @backward(%g: !torch.vtensor<[2,4,3,6],f32>, %q: !torch.vtensor<[2,4,3
   return %0#0, %0#1, %0#2 : !torch.vtensor<[2,4,3,8],f32>, !torch.vtensor<[2,4,5,8],f32>, !torch.vtensor<[2,4,5,6],f32>
 }
 
-// A mask of bools excludes keys.
+// A mask of bools isn't added to the scores: the scores that it excludes are
+// filled.
 // CHECK-LABEL: func.func @short
 // CHECK-NOT: torch_ltc.short_attention
 // CHECK: torch.aten.mul

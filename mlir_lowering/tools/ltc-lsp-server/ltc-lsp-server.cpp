@@ -1,7 +1,8 @@
 //===- ltc-lsp-server.cpp - The project's dialects in editors -------------===//
 //
-// MLIR's language server with the project's dialects. If an editor uses it for
-// .mlir files, it shows types, definitions, uses and errors of dumped programs.
+// MLIR's language server with the project's dialects. An editor that uses the
+// server for .mlir files shows types, definitions, uses and errors of dumped
+// programs.
 //
 //===----------------------------------------------------------------------===//
 

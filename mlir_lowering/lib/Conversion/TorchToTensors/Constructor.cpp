@@ -31,8 +31,8 @@ static LogicalResult lowerFillTensor(TensorLowering &op) {
 }
 
 static LogicalResult lowerNumToTensor(TensorLowering &op) {
-  // A dynamic scalar of the result's dtype is already the result. It needs no
-  // scalar code, which a target without float64 would reject for a float.
+  // A dynamic scalar of the result's dtype is already the result, even in a
+  // target without float64, which represents a float as float32.
   Type dtype = op.resultDtype();
   if (!op.number(0).constant && op.number(0).dtype == dtype)
     return op.replaceWith(op.tensor(0));
