@@ -101,7 +101,7 @@ func.func @slice_at(%x: tensor<9x8xf32>, %start: index) -> tensor<4x3xf32> {
 
 // -----
 
-// A dimension that the slice drops is read at its offset.
+// A dimension that the slice drops is read at the slice's offset.
 
 // CHECK-LABEL: func.func @row_at
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index

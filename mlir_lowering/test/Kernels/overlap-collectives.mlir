@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-overlap-collectives --ltc-mlir-outline-kernels --ltc-mlir-schedule-kernels --ltc-mlir-plan-buffers --split-input-file | FileCheck %s
 
-// A start and its wait share one range of memory: the product is written to the
-// memory in which the sum over all ranks is returned.
+// The start and the wait of a collective share one range of memory: the product
+// is written to the memory in which the sum over all ranks is returned.
 // CHECK-LABEL: func.func @reduce
 // CHECK: ltc.matmul {{.*}} {torch_ltc.places = [#ltc.place<output 1>]}
 // CHECK: %[[B:.+]]:2 = ltc.host_call "torch_ltc::collective_begin"({{.*}}) {arguments = [si64, f32, "all_reduce", 0, array<i64: -1, 0>, array<i64: 8, 8>], {{.*}}torch_ltc.places = [#ltc.place<output 0>, #ltc.place<output 1>]}
@@ -15,7 +15,7 @@ func.func @reduce(%order: tensor<1xi64>, %x: tensor<8x8xf32>) -> (tensor<1xi64>,
 
 // -----
 
-// The input is read afterwards, so the result has separate memory.
+// The collective's input is read afterwards, so the result has separate memory.
 // CHECK-LABEL: func.func @keep
 // CHECK: ltc.matmul {{.*}}#ltc.place<output 2>
 // CHECK: "torch_ltc::collective_begin"{{.*}}torch_ltc.places = [#ltc.place<output 0>, #ltc.place<output 1>]
@@ -63,7 +63,8 @@ func.func @gather(%order: tensor<1xi64>, %x: tensor<8x8xf32>, %a: tensor<4x8xf32
 
 // -----
 
-// The wait for a message without a result becomes an "await" collective.
+// The wait for a message without a result stays an "await" collective: it isn't
+// split into `collective_begin` and `collective_finish`.
 // CHECK-LABEL: func.func @send
 // CHECK: "torch_ltc::collective_start"
 // CHECK: "torch_ltc::collective"{{.*}}"await"

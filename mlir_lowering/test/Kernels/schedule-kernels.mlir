@@ -88,7 +88,7 @@ func.func private @columns(%x: tensor<512x128xf32>) -> tensor<128xf32> {
   return %sum : tensor<128xf32>
 }
 
-// A kernel without a fusion domain has no schedule. The program isn't a kernel.
+// Neither a kernel without a fusion domain nor the program gets a schedule.
 // CHECK-LABEL: func.func private @insertion
 // CHECK-NOT: torch_ltc.schedule
 func.func private @insertion(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {
