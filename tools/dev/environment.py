@@ -42,7 +42,7 @@ class Peer:
 TORCH_MLIR = Peer(
     "torch-mlir", ("torch-mlir==20261001",), "TORCH_LTC_PARSER_PYTHON", ("--no-deps",)
 )
-#: './dev test' installs torch-mlir. If another peer isn't installed, its tests are skipped.
+#: './dev test' installs torch-mlir. Tests of a peer that isn't installed are skipped.
 PEERS = (
     TORCH_MLIR,
     Peer(

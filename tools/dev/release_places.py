@@ -111,8 +111,8 @@ class Debian(Place):
 
     @property
     def headers(self) -> Path:
-        # They are in a separate folder, because the compiler must not find the system's
-        # other headers.
+        # Python's headers are copied to a separate folder, because the compiler must not
+        # find the system's other headers.
         return FOLDER / "headers" / f"python{self.python}"
 
     def _bootstrap(self) -> None:

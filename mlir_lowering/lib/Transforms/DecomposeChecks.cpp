@@ -9,7 +9,8 @@ using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
 // Adds to the token a 0 whose computation fails unless the condition holds.
-// After a failure, eager reruns the op and raises an error with its message.
+// After a failure, eager reruns the op and raises an error with the op's
+// message.
 static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
                                      FormulaBuilder &b) {
   if (b.numElements(op.getSelf()) != 1)

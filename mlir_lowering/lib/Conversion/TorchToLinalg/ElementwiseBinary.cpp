@@ -224,7 +224,7 @@ static Value logOfSum(ElementwiseBody &s, double scale) {
   if (scale != 1)
     correction = s.mul(correction, s.constant(1 / scale));
   Value sum = s.add(s.maximum(a, b), correction);
-  // Return an infinity that both operands equal: their difference is NaN.
+  // If both operands are the same infinity, return it: their difference is NaN.
   double infinity = std::numeric_limits<double>::infinity();
   Value equalInfinities =
       s.logicalAnd(s.compare(Comparison::eq, a, b),
@@ -326,7 +326,7 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
 }
 
 /// The greater of x and the bound. If both are zero, whatever their signs,
-/// torch returns a bound that is a tensor, but x if the bound is a number.
+/// torch returns the bound if the bound is a tensor, and x if it is a number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));
