@@ -64,7 +64,7 @@ llvm::ArrayRef<StagePipeline> torch_ltc::stagePipelines() {
       {"kernels", "llvm", "ltc-kernels-to-llvm", "for kernels with a schedule",
        buildLoopsPipeline},
       {"kernels", "llvm", "ltc-kernels-to-llvm-by-bufferization",
-       "for other kernels (scatters, insertions, pads)",
+       "for other kernels, such as scatters and pads",
        buildBufferizationPipeline},
       {"torch-raw", "tosa", "ltc-torch-to-tosa", "for other compilers",
        buildTorchToTosaPipeline},
