@@ -107,7 +107,7 @@ def deep_q_learning(device: str) -> Iterator[float]:
 
 
 def proximal_policy(device: str) -> Iterator[float]:
-    """PPO with a rollout buffer on the device that is written row by row."""
+    """PPO whose rollout buffer is on the device and is written row by row."""
     torch.manual_seed(0)
     poles = [_Pole(seed) for seed in range(4)]
     states = torch.tensor([pole.reset() for pole in poles])

@@ -103,7 +103,8 @@ def _cut_out(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _bags(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """Calls embedding_bag, whose error messages contain the number of indices."""
+    """Calls embedding_bag. It traces a check whose message, an argument of the op, contains
+    the varying number of indices."""
     indices = torch.arange(20 + 3 * i, device=w.device) % 9
     offsets = torch.arange(4 + i, device=w.device) * 2
     return (F.embedding_bag(indices, inputs[0], offsets) * w).square().mean()

@@ -102,7 +102,7 @@ def _work(rank: int, folder: Path, launch: int, phase: mmap.mmap) -> None:
 
 
 class Job:
-    """A job that is launched until its last epoch has ended."""
+    """A job that is launched again and again until its last epoch has ended."""
 
     def __init__(self, folder: Path, generator: random.Random) -> None:
         self.folder, self.generator = folder, generator

@@ -309,8 +309,8 @@ def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> Non
 
 
 def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
-    """torch.compile calls the op for CPU tensors instead of tracing it: torch_ltc registers
-    no kernel at a key that all devices share, which torch.compile would trace."""
+    """torch.compile calls the op for CPU tensors instead of tracing it. It would trace a
+    kernel at a key that all devices share; torch_ltc registers no such kernel."""
 
     @torch.library.custom_op("torch_ltc_tests::add_read", mutates_args={"x"})
     def add_read(x: torch.Tensor) -> None:

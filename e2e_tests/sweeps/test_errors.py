@@ -1,4 +1,5 @@
-"""Device `lazy` raises the errors that eager raises, for PyTorch's own lists of errors."""
+"""Device `lazy` raises eager's errors for the error inputs in PyTorch's databases of ops,
+modules and optimizers."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ namespace {
 constexpr double kSecondsToLoad = 0.15;
 constexpr double kSecondsToBegin = 0.005;
 constexpr double kSecondsPerOp = 1e-4;
-/// Seconds for each node that no compiled graph has contained. A kernel
-/// consists of about three such nodes.
+/// Seconds for each node that no compiled graph has contained. A new kernel
+/// consists of about three nodes.
 constexpr double kSecondsPerNewNode = 4e-3;
 
 class CompileCosts {

@@ -61,9 +61,8 @@ void releasePages(dl_phdr_info *library) {
 }
 
 /// Releases the pages of `library` if it is the compiler's library, the
-/// runtime's, or a dependency of these. One dependency is oneDNN, which
-/// generates its kernels at their first use, and so is idle when the compiler
-/// is.
+/// runtime's, or a dependency of these. One dependency is oneDNN: it generates
+/// its kernels at their first use, so it is idle whenever the compiler is idle.
 int giveBack(dl_phdr_info *library, size_t, void *) {
   if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
     releasePages(library);

@@ -42,7 +42,8 @@ at::Tensor traceWait(const StartedCollective &collective);
 
 /// Returns the tensor at the end of the chain of collectives, after scheduling
 /// its computation if it is pending. Begins a new chain if another thread
-/// traced the last collective, or if that collective failed.
+/// traced the last collective. If the chain has failed, raises its error once;
+/// after that, begins a new chain.
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);

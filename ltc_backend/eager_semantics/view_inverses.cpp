@@ -2,9 +2,10 @@
 //
 // Functionalization turns a write to a view into a new value of its base. For
 // three view ops, torch 2.13 computes that value incorrectly: for `expand` it
-// adds the difference to the base, which rounds, turns infinities into NaN and
-// is rejected for bool; for `unfold` it fills the gaps between windows with
-// zeros; for an `as_strided` whose rows share memory the last row wins, even if
+// adds the sum of the copies' changes to the base, which counts an equal change
+// of all copies several times, rounds, turns infinities into NaN and is
+// rejected for bool; for `unfold` it fills the gaps between windows with zeros;
+// for an `as_strided` whose rows share memory the last row wins, even if
 // another was written. So the kernels here replace the inverse in the record
 // that functionalization has just created for such a view.
 //

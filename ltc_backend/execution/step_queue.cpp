@@ -173,7 +173,8 @@ private:
     /// if the step failed and its parameters are intact.
     Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
-  /// Why each parameter has no value; null for parameters with a value.
+  /// For each parameter, the error because of which it has no value; null if it
+  /// has a value.
   using InputErrors = std::vector<StepErrorPtr>;
 
   bool isFullLocked() const {

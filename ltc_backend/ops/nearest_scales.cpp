@@ -1,12 +1,12 @@
 //===- nearest_scales.cpp - Scales that eager's kernels ignore ------------===//
 //
 // PyTorch's nearest interpolation multiplies a position by the reciprocal of
-// the given scale. Some of its kernels (`nearest_idx` in UpSampleKernel.cpp)
-// ignore the scale if the output is as large as the input or twice as large.
-// For example, a scale of 2.04 makes 40 rows out of 20, two copies of each row.
-// These kernels compute gradients, and the values of small images and of images
-// with channels last. Here, ignored scales are removed from the arguments:
-// without a scale, the quotient of the sizes gives the same positions.
+// the given scale. Its kernels for gradients, for small images and for images
+// with channels last (`nearest_idx` in UpSampleKernel.cpp) ignore the scale if
+// the output is as large as the input or twice as large. For example, a scale
+// of 2.04 makes 40 rows out of 20, two copies of each row. Here, ignored scales
+// are removed from the arguments: without a scale, the quotient of the sizes
+// gives the same positions.
 //
 //===----------------------------------------------------------------------===//
 

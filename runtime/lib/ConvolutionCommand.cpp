@@ -23,8 +23,8 @@ ConvolutionKind kindOf(const ConvolutionCall &call) {
 }
 
 /// A convolution by the runtime's own loops: for dtypes and CPUs that oneDNN
-/// doesn't support, and for empty tensors. The blocks cover all of the written
-/// operand, so a gradient from empty tensors is zero.
+/// doesn't support, and for empty tensors. All elements of the result are
+/// written, so a gradient that is a sum over an empty tensor is zero.
 class LoopConvolution : public PreparedCommand {
 public:
   LoopConvolution(const ConvolutionCall &call, const ConvolutionGeometry &g,

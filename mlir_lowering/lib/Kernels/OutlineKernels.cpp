@@ -157,8 +157,9 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
   }
 
   /// Replaces splats and undefined tensors by fills if the program returns or
-  /// views them or passes them to a library: such tensors need memory, and a
-  /// constant would occupy their whole size in the executable.
+  /// views them or passes them to an op of the ltc dialect (a library call,
+  /// for example): such tensors need memory, and a constant would occupy their
+  /// whole size in the executable.
   void materializeSplats(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       TypedAttr value = getSplatValue(&op);

@@ -207,9 +207,9 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// An operand is transposed if it isn't contiguous along the innermost axis.
-/// Returns the axis along which such operands are contiguous, or nullopt if
-/// there are none or if one of the axes is too short.
+/// Returns an axis along which a transposed operand is contiguous: one whose
+/// stride along the innermost axis is greater than 1. Returns nullopt if there
+/// is none or if one of the two axes is too short.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;
