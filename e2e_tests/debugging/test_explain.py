@@ -389,9 +389,9 @@ class Asking(logging.Handler):
 
 logging.getLogger("torch_ltc").addHandler(Asking())
 torch_ltc.config.tier = "compile"
-for option in ("step_log_file", "cache_dir"):
+for option, function in (("step_log_file", torch.sin), ("cache_dir", torch.exp)):
     setattr(torch_ltc.config, option, "/dev/null/nowhere")
-    (torch.ones(4, device="lazy") * 3).sum().item()
+    function(torch.ones(4, device="lazy")).sum().item()
     torch_ltc.wait_device_ops()
 """
 

@@ -93,7 +93,10 @@ Tensor bitsOf(const Tensor &tensor) {
 /// in `mutated` differ from those in `before`, the old values. Values aren't
 /// compared, because NaN differs from itself and -0.0 equals 0.0.
 Tensor writtenPlaces(const Tensor &mutated, const Tensor &before) {
-  Tensor written = at::ne(bitsOf(mutated), bitsOf(before));
+  auto rowMajor = [](const Tensor &tensor) {
+    return at::clone(tensor, at::MemoryFormat::Contiguous);
+  };
+  Tensor written = at::ne(bitsOf(rowMajor(mutated)), bitsOf(rowMajor(before)));
   return before.is_complex() ? at::any(written, -1) : written;
 }
 
