@@ -3,6 +3,7 @@ value is pending, and is reported if it cuts the steps of a loop."""
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import resource
 import threading
@@ -59,7 +60,9 @@ def wakes_of_others(work: Callable[[], object], times: int = 100) -> int:
     def count() -> int:
         waits = 0
         for task in Path("/proc/self/task").iterdir():
-            if int(task.name) != threading.get_native_id():
+            if int(task.name) == threading.get_native_id():
+                continue
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended
                 status = (task / "status").read_text()
                 waits += int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
         return waits
