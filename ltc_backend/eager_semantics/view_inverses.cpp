@@ -30,6 +30,20 @@ namespace {
 
 using ViewMetaPtr = std::shared_ptr<ViewMeta>;
 
+/// The signed integer dtype whose elements have `bytes` bytes.
+at::ScalarType integersOfSize(size_t bytes) {
+  switch (bytes) {
+  case 1:
+    return at::kChar;
+  case 2:
+    return at::kShort;
+  case 4:
+    return at::kInt;
+  default:
+    return at::kLong;
+  }
+}
+
 /// The view that torch recorded, with a different inverse.
 struct OtherInverse : ViewMeta {
   explicit OtherInverse(ViewMetaPtr recorded)
@@ -62,13 +76,9 @@ private:
   /// The dtype in which the inverse is computed: an integer dtype of the same
   /// width if eager's kernels can't compare elements of `type`.
   static at::ScalarType carrierOf(at::ScalarType type) {
-    if (c10::isFloat8Type(type))
-      return at::kChar;
-    if (type == at::kUInt16)
-      return at::kShort;
-    if (type == at::kUInt32)
-      return at::kInt;
-    return type == at::kUInt64 ? at::kLong : type;
+    return c10::isFloat8Type(type) || c10::isBarebonesUnsignedType(type)
+               ? integersOfSize(c10::elementSize(type))
+               : type;
   }
 };
 
@@ -79,14 +89,7 @@ Tensor bitsOf(const Tensor &tensor) {
     return bitsOf(at::view_as_real_copy(tensor));
   if (!at::isFloatingType(tensor.scalar_type()))
     return tensor;
-  switch (tensor.element_size()) {
-  case 2:
-    return at::view_copy(tensor, at::kShort);
-  case 4:
-    return at::view_copy(tensor, at::kInt);
-  default:
-    return at::view_copy(tensor, at::kLong);
-  }
+  return at::view_copy(tensor, integersOfSize(tensor.element_size()));
 }
 
 /// Returns a mask of the elements of a view that were written: those whose bits
