@@ -53,7 +53,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Removes two walks over the stack from torch (2.13), which in pytest's deep stack
-    took a fifth of the time of all tests: `torch.manual_seed` formats and keeps the stack
+    took a fifth of the sweeps' time: `torch.manual_seed` formats and keeps the stack
     for each device that it doesn't initialize, and PyTorch's databases of samples search
     the stack for a unittest."""
     for device in (torch.cuda, torch.xpu, torch.mtia):

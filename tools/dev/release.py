@@ -5,7 +5,7 @@ The wheel supports the Pythons of the places (release_places.py). In each place 
 installed beside torch with pip alone; the doctor must report no problem, the digits
 example must learn, and a sample of the tests must pass. With --target, AArch64's wheel is
 tried in the same way, under emulation. docs/installation.md gets the table of the results.
-Needs root and debootstrap.
+Needs root and debootstrap, and qemu for AArch64.
 """
 
 from __future__ import annotations
