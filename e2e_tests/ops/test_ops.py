@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -36,7 +37,16 @@ def all_cases():
     return cases
 
 
-def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
+def different_weights(count: int) -> torch.Tensor:
+    return torch.linspace(0.5, 1.5, count)
+
+
+def run(
+    row: Row,
+    dtype: torch.dtype,
+    device: str,
+    make_weights: Callable[[int], torch.Tensor] = different_weights,
+) -> list[torch.Tensor]:
     """Returns the results, then the gradients of a weighted sum of the results."""
     torch.manual_seed(11)
     inputs = [tensor.to(device) for tensor in row.tensors(dtype)]
@@ -47,9 +57,8 @@ def run(row: Row, dtype: torch.dtype, device: str) -> list[torch.Tensor]:
     results = list(answer) if isinstance(answer, (tuple, list)) else [answer]
     differentiable = [r for r in results if r.requires_grad]
     if wanted and differentiable:
-        # Weights that differ between elements and are equal on all devices.
         weights = [
-            torch.linspace(0.5, 1.5, r.numel()).reshape(r.shape).to(r.dtype).to(device)
+            make_weights(r.numel()).reshape(r.shape).to(r.dtype).to(device)
             for r in differentiable
         ]
         gradients = torch.autograd.grad(

@@ -324,7 +324,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
-  registerProducts();
+  registerReductionGradients();
   registerViewCopies(ops);
   registerInferenceComposites(ops);
   registerForeachKernels(ops);

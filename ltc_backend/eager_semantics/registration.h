@@ -36,8 +36,8 @@ void registerViewInverses();
 /// reinterpreting_views.cpp.
 void registerMathBits();
 void registerReinterpretingViews();
-/// Registers kernels at key AutogradLazy; see product_gradient.cpp.
-void registerProducts();
+/// Registers kernels at key AutogradLazy; see reduction_gradients.cpp.
+void registerReductionGradients();
 void registerViewCopies(const AtenOps &ops);
 /// Registers kernels at key Functionalize for ops without one; see
 /// inference_composites.cpp.

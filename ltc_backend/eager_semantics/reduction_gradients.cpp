@@ -1,0 +1,147 @@
+//===- reduction_gradients.cpp - The gradients of prod, max and min -------===//
+//
+// For a tensor with a functional wrapper, torch's formulas of some gradients
+// avoid reading values. Where numbers are NaN or infinite, or overflow, they
+// differ from the formulas for CPU tensors. Hooks on the autograd nodes compute
+// the latter's results:
+//
+// - `prod`: eager counts the zeros of the operand. Without a zero, the gradient
+//   is the product divided by the operand; with one zero, the product of all
+//   other elements; with several, zero. With a wrapper, torch always computes
+//   the product of all other elements. The hook computes these forms as well,
+//   and selects one.
+// - `max` and `min` of all elements: eager divides the gradient among the
+//   extreme elements, and the others get 0. With a wrapper, torch multiplies by
+//   0 instead of selecting 0, and the product with NaN or infinity is NaN.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/registration.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/generated/Functions.h>
+#include <torch/csrc/autograd/variable.h>
+
+using namespace torch_ltc;
+using at::Tensor;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+using torch::autograd::generated::MaxBackward1;
+using torch::autograd::generated::MinBackward1;
+using torch::autograd::generated::ProdBackward0;
+using torch::autograd::generated::ProdBackward1;
+
+namespace {
+
+/// A hook on a node of autograd. Replaces the gradient of the node's operand.
+class GradientHook : public torch::autograd::FunctionPostHook {
+public:
+  explicit GradientHook(Node *node) : node(node) {}
+
+  variable_list operator()(const variable_list &outputs,
+                           const variable_list &inputs) final {
+    if (!outputs[0].defined() || !inputs[0].defined())
+      return outputs;
+    return {replaced(outputs[0], inputs[0])};
+  }
+
+  /// Does nothing, so that compiled autograd traces torch's own node without
+  /// this hook: the gradient only differs in the cases that are listed above.
+  void
+  compiled_args(torch::dynamo::autograd::CompiledNodeArgs &) const override {}
+
+protected:
+  Node *node; // owns this hook
+
+private:
+  /// Returns the operand's gradient as eager computes it: `computed` is torch's
+  /// result for tensors with a wrapper, `grad` the gradient of the node's
+  /// result.
+  virtual Tensor replaced(const Tensor &computed, const Tensor &grad) = 0;
+};
+
+/// A hook on `ProdBackward0` (all elements) and `ProdBackward1` (along a dim).
+class ProductGradient final : public GradientHook {
+  using GradientHook::GradientHook;
+
+  Tensor replaced(const Tensor &ofOthers, const Tensor &grad) override {
+    if (auto *all = dynamic_cast<ProdBackward0 *>(node))
+      return selected(ofOthers, grad, all->self_.unpack(),
+                      all->result_.unpack(node->getptr()),
+                      /*isOfAll=*/true);
+    auto *along = static_cast<ProdBackward1 *>(node);
+    Tensor self = along->self_.unpack();
+    Tensor result = along->result_.unpack(node->getptr());
+    if (self.dim() == 0 || along->keepdim)
+      return selected(ofOthers, grad, self, result, /*isOfAll=*/false);
+    return selected(ofOthers, grad.unsqueeze(along->dim), self,
+                    result.unsqueeze(along->dim), /*isOfAll=*/false);
+  }
+
+  static Tensor selected(const Tensor &ofOthers, const Tensor &grad,
+                         const Tensor &self, const Tensor &result,
+                         bool isOfAll) {
+    if (self.dim() == 0)
+      return ofOthers;
+    Tensor operand = self.to(grad.scalar_type());
+    Tensor zeros = operand == 0;
+    // Divides by 1 where the quotient isn't selected: a second derivative
+    // multiplies that quotient by zero, so it must be finite.
+    Tensor divisor = at::where(zeros, at::ones({}, operand.options()), operand);
+    Tensor quotient = (grad * (result / divisor).conj()).to(ofOthers.dtype());
+    Tensor withZeros = ofOthers;
+    if (isOfAll && !at::GradMode::is_enabled())
+      withZeros = at::where(zeros.sum() > 1, at::zeros({}, ofOthers.options()),
+                            ofOthers);
+    return at::where(zeros.any(), withZeros, quotient);
+  }
+};
+
+/// A hook on `MaxBackward1` and `MinBackward1` (of all elements).
+template <typename Backward>
+class ExtremumGradient final : public GradientHook {
+  using GradientHook::GradientHook;
+
+  Tensor replaced(const Tensor &, const Tensor &grad) override {
+    auto *backward = static_cast<Backward *>(node);
+    Tensor self = backward->self_.unpack();
+    Tensor result = backward->result_.unpack(node->getptr());
+    Tensor isExtreme =
+        (self == result).logical_or(self.isnan().logical_and(result.isnan()));
+    return at::where(isExtreme, grad / isExtreme.sum(),
+                     at::zeros({}, grad.options()));
+  }
+};
+
+/// Adds a hook to the node of each result.
+template <typename Hook> class WithHook final : public c10::OperatorKernel {
+public:
+  explicit WithHook(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    previous.callBoxed(op, keys, stack);
+    const auto &node = stack->back().toTensor().grad_fn();
+    if (node)
+      node->add_post_hook(std::make_unique<Hook>(node.get()));
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
+template <typename Hook> void addHook(const c10::OperatorName &name) {
+  registerAround<WithHook<Hook>>(findOp(name), c10::DispatchKey::AutogradLazy);
+}
+
+} // namespace
+
+void torch_ltc::registerReductionGradients() {
+  addHook<ProductGradient>({"aten::prod", ""});
+  addHook<ProductGradient>({"aten::prod", "dim_int"});
+  addHook<ExtremumGradient<MaxBackward1>>({"aten::max", ""});
+  addHook<ExtremumGradient<MinBackward1>>({"aten::min", ""});
+}
