@@ -168,10 +168,18 @@ static LogicalResult lowerUnfold(OpLowering &op) {
 }
 
 /// unfold_backward(grad_in, input_sizes, dim, size, step)
+///
+/// Like eager's kernel, adds only where windows overlap: 0.0 + -0.0 is 0.0.
 static LogicalResult lowerUnfoldBackward(OpLowering &op) {
+  int64_t size = op.integer(3), step = op.integer(4);
+  bool overlaps = step < size;
+  if (overlaps)
+    assumeOrder(op.op, step, size);
+  else
+    assumeOrder(op.op, size - 1, step);
   Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return op.replaceWith(writeView(op, op.tensor(0), zeros,
-                                  readWindows(op, op.resultSizes(), 2), true));
+  return op.replaceWith(writeView(
+      op, op.tensor(0), zeros, readWindows(op, op.resultSizes(), 2), overlaps));
 }
 
 //===----------------------------------------------------------------------===//
