@@ -35,6 +35,16 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 # After this many failed attempts to capture it, a function is always traced.
 _ATTEMPTS = 8
 _ENTRIES = 64
+# A recorded call takes several times as long as one without `capture`: its program is
+# compiled at once, and its code is watched.
+_RECORDINGS = 16
+_LONGEST_PAUSE = 256
+
+
+_SELDOM_REPEATED = (
+    f"its calls seldom repeat a program, so only two of up to {_LONGEST_PAUSE} calls are "
+    "recorded; call it without capture, or pad its tensors to a few sizes"
+)
 
 
 class CaptureMismatch(RuntimeError):
@@ -124,6 +134,35 @@ class _Trace:
         self.scalars = recording.scalars
 
 
+class _Budget:
+    """Limits the recordings of a function whose calls seldom repeat a program.
+
+    A recorded call uses up one recording, and a replay gives one back. Without any left,
+    two calls are recorded after a pause, which is twice as long each time.
+    """
+
+    def __init__(self) -> None:
+        self._left = _RECORDINGS
+        self._pause = _RECORDINGS
+        self._paused = 0
+
+    def allows(self) -> bool:
+        """Uses up one recording, or counts one call of the pause."""
+        if self._left > 0:
+            self._left -= 1
+            return True
+        self._paused += 1
+        if self._paused == self._pause:
+            self._left, self._paused = 2, 0
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        return False
+
+    def replayed(self) -> None:
+        self._left += 1
+        if self._left >= _RECORDINGS:
+            self._left = self._pause = _RECORDINGS
+
+
 class _Entry:
     """The state for all calls with equal non-tensor arguments."""
 
@@ -159,8 +198,9 @@ class Captured:
         self._lock = threading.RLock()
         self._check_every = check_every
         self._entries: dict[Any, _Entry] = {}
-        # The trace of the last call, if it was traced.
+        # The trace of the last call, if it was recorded.
         self._last: _Trace | None = None
+        self._budget = _Budget()
         self.replays = 0
         self.traces = 0
         self.fallbacks: Counter[str] = Counter()
@@ -217,8 +257,7 @@ class Captured:
                 entry = self._new_entry(shape)
         except (TypeError, _NotCapturable) as problem:
             self._note_fallback(str(problem), logging.WARNING)
-            self.traces += 1
-            return self._function(*arguments, **named)
+            return self._uncaptured(arguments, named)
         entry.calls += 1
         backend = bindings()
         if backend.pending_ops():
@@ -236,6 +275,7 @@ class Captured:
             if not problem:
                 entry.state.after_replay()
                 self.replays += 1
+                self._budget.replayed()
                 _step.run_step_closures()
                 return _rebuild(entry.returned, iter(results))
             self._note_fallback(problem)
@@ -346,11 +386,20 @@ class Captured:
             entry.names = Names({**watch.codes, **known})
             state.objects = None  # the snapshot lacks the new names
 
+    def _uncaptured(self, arguments, named) -> Any:
+        """Runs the function as one step without recording it."""
+        self.traces += 1
+        self._last = None
+        result = self._function(*arguments, **named)
+        _step.mark_step()
+        return result
+
     def _traced(self, entry: _Entry, arguments, named, tensors) -> Any:
-        if entry.attempts >= _ATTEMPTS:
-            self.traces += 1
-            self._last = None
-            return self._function(*arguments, **named)
+        is_refused = entry.attempts >= _ATTEMPTS
+        if is_refused or not self._budget.allows():
+            if not is_refused:
+                self._note_fallback(_SELDOM_REPEATED, logging.WARNING)
+            return self._uncaptured(arguments, named)
         previous = self._last
         result, trace = self._record(entry, arguments, named, tensors)
         self._last = trace
