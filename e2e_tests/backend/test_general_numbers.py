@@ -97,6 +97,14 @@ FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "masked scatter": _masked_scatter,
     "main diagonal": lambda make, n, m, k: make(n, m).diagonal() * make(min(n, m)),
     "triangles": lambda make, n, m, k: make(n, m).triu(k - 20) + make(n, m).tril(20 - k),
+    "positions in a triangle": lambda make, n, m, k: torch.triu_indices(
+        n, m, k - 20, device=make(1).device
+    ) * 2,
+    "positions in a lower triangle": lambda make, n, m, k: torch.tril_indices(
+        n, m, 20 - k, dtype=torch.int32, device=make(1).device
+    ) * 2,
+    "identity": lambda make, n, m, k: torch.eye(n, m, device=make(1).device) * 2,
+    "even steps": lambda make, n, m, k: torch.linspace(k, m, n, device=make(1).device) * 2,
     "start": lambda make, n, m, k: make(n)[:m] * 2 + make(min(n, m)),
     "last": lambda make, n, m, k: make(n)[-m:] * 2,
     "narrow": lambda make, n, m, k: make(n + m).narrow(0, m, n) * make(n),

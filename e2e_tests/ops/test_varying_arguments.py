@@ -186,8 +186,8 @@ CONSTANT_OF_OP = {
     "arange.end": "decides the size, and nothing else",
     "norm.Scalar.p": "decides the formula",
     "norm.ScalarOpt_dim.p": "decides the formula",
-    "tril_indices.offset": "a table that is made with the program",
-    "triu_indices.offset": "a table that is made with the program",
+    "tril_indices.offset": "decides the size",
+    "triu_indices.offset": "decides the size",
 }
 
 

@@ -5,6 +5,7 @@
 
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
@@ -156,28 +157,49 @@ static LogicalResult lowerEye(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// tril_indices and triu_indices: (row, col, offset). The result is a table
-/// that is computed at compile time.
+/// tril_indices and triu_indices: (row, col, offset). Runs over the triangle row
+/// by row, and writes the rows' numbers to the first half of the result, the
+/// columns' to the second half.
 template <bool isLower>
 static LogicalResult lowerTriangleIndices(OpLowering &op) {
   int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);
-  SmallVector<int64_t> rowIndices, columnIndices;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      if (isLower ? column <= row + offset : column >= row + offset) {
-        rowIndices.push_back(row);
-        columnIndices.push_back(column);
-      }
-    }
-  }
-  rowIndices.append(columnIndices);
-  auto type = RankedTensorType::get(op.resultSizes(), op.builder.getI64Type());
-  Value table = arith::ConstantOp::create(
-      op.builder, op.loc,
-      DenseElementsAttr::get(type, ArrayRef<int64_t>(rowIndices)));
+  ArrayRef<int64_t> sizes = op.resultSizes();
+  Type dtype = op.resultDtype();
   Type from =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
-  return op.replaceWith(op.tensors.convert(table, from, op.resultDtype()));
+  IndexBuilder outer(op.builder, op.loc);
+  Value zero = outer.constant(0), one = outer.constant(1);
+  Value width = outer.constant(columns), half = outer.constant(sizes[1]);
+
+  auto writeElement = [&](OpBuilder &builder, Location loc, Value row,
+                          Value column, Value table, Value position) {
+    IndexBuilder b(builder, loc);
+    ScalarBuilder s(builder, loc, dtype);
+    auto number = [&](Value index) {
+      return s.convert(b.toInteger(index), from, dtype);
+    };
+    table = b.insert(number(row), table, position);
+    table = b.insert(number(column), table, b.add(position, half));
+    scf::YieldOp::create(builder, loc,
+                         ValueRange{table, b.add(position, 1)});
+  };
+  auto writeRow = [&](OpBuilder &builder, Location loc, Value row,
+                      ValueRange carried) {
+    IndexBuilder b(builder, loc);
+    Value diagonal = b.add(row, b.constant(isLower ? offset + 1 : offset));
+    diagonal = b.min(b.max(diagonal, zero), width);
+    auto loop = scf::ForOp::create(
+        builder, loc, isLower ? zero : diagonal, isLower ? diagonal : width,
+        one, carried,
+        [&](OpBuilder &nested, Location loc, Value column, ValueRange carried) {
+          writeElement(nested, loc, row, column, carried[0], carried[1]);
+        });
+    scf::YieldOp::create(builder, loc, loop.getResults());
+  };
+  Value table = op.tensors.zeros({2 * sizes[1]}, dtype);
+  auto loop = scf::ForOp::create(op.builder, op.loc, zero, outer.constant(rows),
+                                 one, ValueRange{table, zero}, writeRow);
+  return op.replaceWith(op.tensors.reshape(loop.getResult(0), sizes));
 }
 
 void torch_ltc::populateConstructorLowerings(LoweringTable &table) {
