@@ -286,6 +286,14 @@ LOOPS: dict[str, Loop] = {
         _constant,
         lambda i, w, x: (x[0] * w[0]).kthvalue(2 + i, 1)[0].sum(),
     ),
+    "topk of a column": (
+        _constant,
+        lambda i, w, x: (x[0] * w[0])[:, 1].topk(2 + i)[0].square().mean(),
+    ),
+    "a part of a weight": (
+        lambda i: [torch.randn(2, 6 + i, 5)],
+        lambda i, w, x: (x[0] + w.repeat(40, 1)[: 6 + i]).square().mean(),
+    ),
     "windows of varying size": (
         _constant,
         lambda i, w, x: (x[0] * w[0]).unfold(1, 2 + i, 1).square().mean(2).sum(),
@@ -322,8 +330,19 @@ def _compiled() -> Iterator[None]:
         yield
 
 
+#: Loops that compile more programs if the loss is read before the backward pass, with the
+#: reason why the program of gradients isn't generalized.
+CONSTANT_IF_CUT = {
+    "parts of given lengths": "the rows' number is a sum of three lengths",
+    "a box cut out": "sizes of the convolution's gradient are constants near the bound",
+}
+
+
+@pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("name", LOOPS)
-def test_compiles_few_programs(name: str) -> None:
+def test_compiles_few_programs(name: str, is_cut: bool) -> None:
+    if is_cut and name in CONSTANT_IF_CUT:
+        pytest.skip(CONSTANT_IF_CUT[name])
     inputs_of, loss_of = LOOPS[name]
     start = torch.randn(5)
     torch.lazy.synchronize()
@@ -333,10 +352,13 @@ def test_compiles_few_programs(name: str) -> None:
         for device in ("lazy", "cpu"):
             w = start.clone().to(device).requires_grad_()
             loss = loss_of(i, w, [x.to(device) for x in inputs])
+            if is_cut:
+                loss.item()
             loss.backward()
             results.append([loss.detach().cpu(), w.grad.cpu()])
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
-    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+    most = 3 * MOST_COMPILATIONS if is_cut else MOST_COMPILATIONS
+    assert torch_ltc.metrics()["compilations"] <= most
 
 
 def _resize(mode: str, draw: random.Random) -> Iterator[tuple[Tensor, ...]]:

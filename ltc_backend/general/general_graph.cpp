@@ -30,13 +30,27 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
     }
     values.push_back(number / symbol.multiple);
   }
+  const std::vector<int64_t> derivedValues = valuesOfDerived(values);
+  const TermValues terms{values, derivedValues, numbers.sizes};
   for (const NumberSlot &slot : slots) {
     int64_t number = numberOf(slot, numbers);
-    if (slot.value.evaluate(values, numbers.sizes) == number)
+    if (slot.value.evaluate(terms) == number)
       continue;
     if (reason)
       *reason = explain(slot, number);
     return std::nullopt;
+  }
+  return values;
+}
+
+std::vector<int64_t>
+GeneralGraph::valuesOfDerived(c10::ArrayRef<int64_t> symbols) const {
+  std::vector<int64_t> values;
+  for (const SizeExpression &expression : derived) {
+    std::optional<int64_t> value = expression.evaluate({symbols, values, {}});
+    if (!value)
+      break; // the terms that follow have no value either
+    values.push_back(*value);
   }
   return values;
 }
@@ -46,10 +60,9 @@ Hash128 GeneralGraph::hash() const {
   state.add(skeleton());
   state.add(sizeSymbols.size());
   auto addTerm = [&](const SizeTerm &term) {
-    state.add(uint64_t(term.index) << 1 | uint64_t(term.isSymbol));
+    state.add(uint64_t(term.index) << 2 | uint64_t(term.kind));
   };
-  for (const NumberSlot &slot : slots) {
-    const SizeExpression &value = slot.value;
+  auto addExpression = [&](const SizeExpression &value) {
     for (int64_t number :
          {value.factor, value.divisor, value.summand, value.offset, value.sign})
       state.add(uint64_t(number));
@@ -62,7 +75,11 @@ Hash128 GeneralGraph::hash() const {
       addTerm(*value.quotient);
     if (value.addend)
       addTerm(*value.addend);
-  }
+  };
+  for (const SizeExpression &value : derived)
+    addExpression(value);
+  for (const NumberSlot &slot : slots)
+    addExpression(slot.value);
   return state.finish();
 }
 
@@ -166,9 +183,11 @@ std::string GeneralGraph::slotText(const NumberSlot &slot) const {
 }
 
 std::string GeneralGraph::termText(SizeTerm term) const {
-  if (term.isSymbol)
-    return "s" + std::to_string(term.index);
   auto name = [this](SizeTerm inner) { return termText(inner); };
+  if (term.kind == SizeTerm::Kind::Symbol)
+    return "s" + std::to_string(term.index);
+  if (term.kind == SizeTerm::Kind::Derived)
+    return "(" + derived[term.index].text(name) + ")";
   uint32_t next = 0;
   for (const SnapshotNode &node : base->nodes)
     for (const torch::lazy::Shape &shape : node.shapes) {

@@ -124,6 +124,9 @@ private:
   GeneralGraph(GraphSnapshotPtr base, std::vector<TraceNumbers> traces)
       : base(std::move(base)), traces(std::move(traces)) {}
 
+  /// The values of `derived` at these values of the symbols, as far as they can
+  /// be computed.
+  std::vector<int64_t> valuesOfDerived(c10::ArrayRef<int64_t> symbols) const;
   std::string slotText(const NumberSlot &slot) const;
   std::string termText(SizeTerm term) const;
   std::string explain(const NumberSlot &slot, int64_t number) const;
@@ -157,6 +160,8 @@ private:
   std::vector<TraceNumbers> traces;
   std::vector<NumberSlot> slots; // in the order of nodes
   std::vector<SizeSymbol> sizeSymbols;
+  /// The derived terms: expressions of symbols and preceding derived terms.
+  std::vector<SizeExpression> derived;
   std::vector<SymbolValues> standInValues;
 };
 

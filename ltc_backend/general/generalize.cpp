@@ -13,6 +13,18 @@ namespace {
 /// expression, besides those of the op's operands.
 constexpr size_t kMaxCandidates = 48;
 
+/// In which order numbers get their expressions. In the order of nodes, after
+/// those of parameters, sizes of preceding values can be terms. In a program of
+/// gradients, a sum or a product may precede its terms, and half of a size may
+/// precede the size: `n * k` is a product of `repeat_interleave`'s `k` only if
+/// smaller numbers come first, and the length of `x[::2]` is a quotient only if
+/// larger numbers come first.
+enum class NumberOrder : uint8_t { Nodes, FromSmallest, FromLargest };
+
+SizeTerm sizeTerm(uint32_t size) {
+  return {.kind = SizeTerm::Kind::Size, .index = size};
+}
+
 } // namespace
 
 namespace torch_ltc {
@@ -23,14 +35,15 @@ class Generalization {
 public:
   /// `arguments`: the relations that are tried for arguments. `asMultiples`:
   /// whether a symbol is multiplied by the greatest common divisor of its
-  /// slot's numbers in all traces. `boundsVary`: which constant sizes of
-  /// parameters become symbols because they bound slices of varying lengths, so
-  /// that the stand-ins of these lengths may be large.
+  /// slot's numbers in all traces. `boundsVary`: which constant sizes become
+  /// symbols because they bound slices of varying lengths, so that the
+  /// stand-ins of these lengths may be large. `order`: the order in which
+  /// numbers are fitted.
   Generalization(GeneralGraph &graph, Relations relations, Relations arguments,
-                 bool asMultiples, Bounds boundsVary)
+                 bool asMultiples, Bounds boundsVary, NumberOrder order)
       : graph(graph), columns(*graph.base, graph.traces), relations(relations),
-        arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary) {
-  }
+        arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary),
+        order(order) {}
 
   /// Sets the graph's slots and symbols. Returns whether `boundsVary` has an
   /// effect: whether constant sizes bound slices, or varying sizes are padded
@@ -38,7 +51,11 @@ public:
   bool run() {
     findSlots();
     bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
+    isFitted.assign(graph.slots.size(), false);
     fitParameters();
+    others = symbols;
+    if (order != NumberOrder::Nodes)
+      fitBySize();
     fitNodes();
     orderSymbols();
     return !bounds.empty() || hasPaddedLengths;
@@ -129,9 +146,8 @@ private:
         multiple /= factor;
     if (column[0] < 0)
       multiple = -multiple;
-    SizeCandidate symbol{
-        .term = {.isSymbol = true, .index = uint32_t(graph.sizeSymbols.size())},
-        .values = column};
+    SizeCandidate symbol{.term = {.index = uint32_t(graph.sizeSymbols.size())},
+                         .values = column};
     for (int64_t &value : symbol.values)
       value /= multiple;
     auto [least, most] = std::ranges::minmax(symbol.values);
@@ -147,23 +163,24 @@ private:
   /// Fits the smallest size first, so that a multiple of another size becomes
   /// an expression of that size.
   void fitParameters() {
-    std::vector<uint32_t> order;
+    std::vector<uint32_t> slots;
     for (uint32_t i = 0; i < graph.slots.size(); ++i)
-      if (graph.slots[i].kind == NumberSlot::Kind::ParameterSize)
-        order.push_back(i);
-    std::ranges::stable_sort(order, {}, [&](uint32_t i) {
+      if (graph.slots[i].kind == NumberSlot::Kind::ParameterSize &&
+          !isFittedBySize(graph.slots[i]))
+        slots.push_back(i);
+    std::ranges::stable_sort(slots, {}, [&](uint32_t i) {
       return graph.numberOf(graph.slots[i], graph.traces.front());
     });
-    for (uint32_t i : order) {
+    for (uint32_t i : slots) {
       Column column = columnOf(graph.slots[i]);
-      auto value = bounds.contains(graph.slots[i].index)
+      auto value = bounds.sizes.contains(graph.slots[i].index)
                        ? fitBound(column)
                        : fitParameterSize(column, symbols, relations);
       graph.slots[i].value = value ? *value : addSymbol(i, column);
     }
   }
 
-  /// Returns the symbol with these values, if any, because parameters that are
+  /// Returns the symbol with these values, if any, because tensors that are
   /// indexed together have the same bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
     for (const SizeCandidate &symbol : symbols)
@@ -172,21 +189,60 @@ private:
     return std::nullopt;
   }
 
+  /// Fits the varying sizes of parameters and integers of arguments in the
+  /// order of their values. Each expression becomes a term of the expressions
+  /// that follow.
+  void fitBySize() {
+    std::vector<std::pair<int64_t, uint32_t>> bySize;
+    for (uint32_t i = 0; i < graph.slots.size(); ++i) {
+      if (!isFittedBySize(graph.slots[i]))
+        continue;
+      Column column = columnOf(graph.slots[i]);
+      int64_t size = std::accumulate(column.begin(), column.end(), int64_t(0));
+      bySize.emplace_back(order == NumberOrder::FromSmallest ? size : -size, i);
+    }
+    std::ranges::sort(bySize);
+    for (auto [size, i] : bySize) {
+      Column column = columnOf(graph.slots[i]);
+      auto value = fitArgument(column, {}, others, arguments);
+      if (!value) {
+        value = addSymbol(i, column);
+        others.push_back(symbols.back());
+      } else if (!value->isTerm() && others.size() < kMaxCandidates) {
+        SizeTerm term{.kind = SizeTerm::Kind::Derived,
+                      .index = uint32_t(graph.derived.size())};
+        graph.derived.push_back(*value);
+        others.push_back({term, column});
+        value = SizeExpression::of(term);
+      }
+      graph.slots[i].value = *value;
+      isFitted[i] = true;
+    }
+  }
+
+  bool isFittedBySize(const NumberSlot &slot) const {
+    if (order == NumberOrder::Nodes)
+      return false;
+    return slot.kind == NumberSlot::Kind::Integer
+               ? columns.integerVaries(slot.index)
+               : slot.kind == NumberSlot::Kind::ParameterSize &&
+                     columns.varies(slot.index);
+  }
+
   void fitNodes() {
-    others = symbols;
     uint32_t slot = 0;
     for (uint32_t i = 0; i < graph.base->nodes.size(); ++i) {
       std::optional<std::vector<std::vector<SizeCandidate>>> operands;
       for (; slot < graph.slots.size() && graph.slots[slot].node == i; ++slot) {
         NumberSlot &number = graph.slots[slot];
-        if (number.kind == NumberSlot::Kind::ParameterSize)
+        if (number.kind == NumberSlot::Kind::ParameterSize || isFitted[slot])
           continue;
         Column column = columnOf(number);
         if (!operands)
           operands = columns.operandSizes(graph.base->nodes[i]);
         std::optional<SizeExpression> value =
             isKnownLength(slot, *operands)
-                ? SizeExpression::of({.isSymbol = false, .index = number.index})
+                ? SizeExpression::of(sizeTerm(number.index))
                 : fitNumber(number, column, *operands);
         if (!value) {
           value = addSymbol(slot, column);
@@ -212,6 +268,7 @@ private:
     for (const NumberSlot &other : graph.slots)
       if (other.node == length.node &&
           other.kind == NumberSlot::Kind::Integer && areFound &&
+          !isFitted[&other - graph.slots.data()] &&
           (!isPad || otherPad(length, columnOf(other))))
         areFound = bool(fitArgument(columnOf(other), operands, others,
                                     std::min(arguments, Relations::Some)));
@@ -226,6 +283,9 @@ private:
         if (graph.sizeSymbols[symbol.term.index].isBound() &&
             symbol.values == column)
           return SizeExpression::of(symbol.term);
+    if (number.kind == NumberSlot::Kind::Integer &&
+        bounds.integers.contains(number.index))
+      return fitBound(column);
     bool isPaddedLength = number.kind == NumberSlot::Kind::ResultSize &&
                           isPadded(number) && !columns.varies(number.index);
     if (isPaddedLength && boundsVary != Bounds::Constant)
@@ -269,7 +329,7 @@ private:
         continue;
       uint32_t size =
           columns.operandSize(graph.base->nodes[length.node], length.place);
-      pad.addend = SizeTerm{.isSymbol = false, .index = size};
+      pad.addend = sizeTerm(size);
       pad.sign = -1;
       pad.offset += *other;
       return pad;
@@ -280,7 +340,7 @@ private:
   /// Whether the length's expression is the length itself.
   static bool isItself(const NumberSlot &length) {
     return std::ranges::any_of(length.value.product, [&](SizeTerm term) {
-      return !term.isSymbol && term.index == length.index;
+      return term == sizeTerm(length.index);
     });
   }
 
@@ -362,16 +422,19 @@ private:
     }
     graph.sizeSymbols = std::move(ordered);
     auto rename = [&](SizeTerm &term) {
-      if (term.isSymbol)
+      if (term.kind == SizeTerm::Kind::Symbol)
         term.index = rank[term.index];
     };
-    for (NumberSlot &slot : graph.slots) {
-      std::ranges::for_each(slot.value.product, rename);
-      if (slot.value.quotient)
-        rename(*slot.value.quotient);
-      if (slot.value.addend)
-        rename(*slot.value.addend);
-    }
+    auto renameAll = [&](SizeExpression &value) {
+      std::ranges::for_each(value.product, rename);
+      if (value.quotient)
+        rename(*value.quotient);
+      if (value.addend)
+        rename(*value.addend);
+    };
+    for (NumberSlot &slot : graph.slots)
+      renameAll(slot.value);
+    std::ranges::for_each(graph.derived, renameAll);
   }
 
   GeneralGraph &graph;
@@ -380,7 +443,9 @@ private:
   Relations arguments;
   bool asMultiples;
   Bounds boundsVary;
-  std::set<uint32_t> bounds;
+  NumberOrder order;
+  SliceBounds bounds;
+  std::vector<bool> isFitted; // by slot: whether `fitBySize` has fitted it
   bool hasPaddedLengths = false;
   std::vector<SizeCandidate> symbols, others;
 };
@@ -401,13 +466,15 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
   reason.clear();
   std::set<Bounds> withoutEffect;
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
-                     Relations arguments) -> std::shared_ptr<GeneralGraph> {
+                     Relations arguments,
+                     NumberOrder order =
+                         NumberOrder::Nodes) -> std::shared_ptr<GeneralGraph> {
     if (withoutEffect.contains(boundsVary))
       return nullptr;
     auto graph = std::shared_ptr<GeneralGraph>(new GeneralGraph(base, traces));
-    bool hasBounds =
-        Generalization(*graph, relations, arguments, asMultiples, boundsVary)
-            .run();
+    bool hasBounds = Generalization(*graph, relations, arguments, asMultiples,
+                                    boundsVary, order)
+                         .run();
     if (!hasBounds && boundsVary == Bounds::Operands)
       withoutEffect.insert(Bounds::Operands);
     else if (!hasBounds && boundsVary != Bounds::Constant)
@@ -439,6 +506,13 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     if (auto graph = attempt(boundsVary, /*asMultiples=*/false, Relations::Few,
                              Relations::Equal))
       return graph;
+  for (NumberOrder order :
+       {NumberOrder::FromSmallest, NumberOrder::FromLargest})
+    for (Bounds boundsVary : {Bounds::Equal, Bounds::All, Bounds::Constant})
+      for (auto [relations, arguments] : {efforts[1], efforts[3]})
+        if (auto graph = attempt(boundsVary, /*asMultiples=*/false, relations,
+                                 arguments, order))
+          return graph;
   return nullptr;
 }
 

@@ -11,8 +11,9 @@ namespace {
 class Instantiation {
 public:
   Instantiation(const GraphSnapshot &base, c10::ArrayRef<NumberSlot> slots,
-                c10::ArrayRef<int64_t> symbols)
-      : base(base), slots(slots), symbols(symbols), resized(base) {}
+                c10::ArrayRef<int64_t> symbols, c10::ArrayRef<int64_t> derived)
+      : base(base), slots(slots), symbols(symbols), derived(derived),
+        resized(base) {}
 
   GraphSnapshot run() {
     IgnoredUserModes ignored;
@@ -37,7 +38,7 @@ public:
 private:
   int64_t valueOf(const NumberSlot &slot) const {
     std::optional<int64_t> value =
-        slot.value.evaluate(symbols, resized.sizes());
+        slot.value.evaluate({symbols, derived, resized.sizes()});
     TORCH_CHECK(value,
                 "A number of the graph can't be computed at these sizes.");
     return *value;
@@ -78,7 +79,7 @@ private:
 
   const GraphSnapshot &base;
   c10::ArrayRef<NumberSlot> slots;
-  c10::ArrayRef<int64_t> symbols;
+  c10::ArrayRef<int64_t> symbols, derived;
   ResizedGraph resized;
   size_t nextSlot = 0;
 };
@@ -94,7 +95,9 @@ GraphSnapshot GeneralGraph::instantiate(c10::ArrayRef<int64_t> values,
     TORCH_CHECK(values[i] >= sizeSymbols[i].lowest, "Symbol s", i,
                 " is at least ", sizeSymbols[i].lowest, ", but got ", values[i],
                 ".");
-  GraphSnapshot graph = Instantiation(*base, slots, values).run();
+  const std::vector<int64_t> derivedValues = valuesOfDerived(values);
+  GraphSnapshot graph =
+      Instantiation(*base, slots, values, derivedValues).run();
   graph.name = std::move(name);
   return graph;
 }

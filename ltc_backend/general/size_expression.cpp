@@ -158,8 +158,7 @@ public:
     for (const SizeCandidate &a : candidates)
       for (const SizeCandidate &b : candidates)
         for (int64_t sign : {1, -1}) {
-          if (found || (a.term.index == b.term.index &&
-                        a.term.isSymbol == b.term.isSymbol))
+          if (found || a.term == b.term)
             continue;
           int64_t offset = numbers[0] - a.values[0] - sign * b.values[0];
           bool holds = offset == 0 || mayAdd;
@@ -172,6 +171,27 @@ public:
           found->sign = sign;
           found->offset = offset;
         }
+  }
+
+  /// Tries a multiple of a size plus another size, such as the size of which
+  /// `chunk` makes equal parts and a last, smaller one.
+  void sumWithMultiple(Candidates candidates) {
+    constexpr int64_t kMostParts = 64;
+    for (const SizeCandidate &part : candidates)
+      for (const SizeCandidate &last : candidates) {
+        int64_t rest = numbers[0] - last.values[0];
+        if (found || part.values[0] == 0 || rest % part.values[0] != 0)
+          continue;
+        int64_t factor = rest / part.values[0];
+        bool holds = factor > 1 && factor <= kMostParts;
+        for (size_t i = 1; i < numbers.size() && holds; ++i)
+          holds = numbers[i] == factor * part.values[i] + last.values[i];
+        if (!holds)
+          continue;
+        found = SizeExpression::of(part.term, factor);
+        found->addend = last.term;
+        found->sign = 1;
+      }
   }
 
   /// Tries a size divided by a small constant, rounded down or up.
@@ -219,15 +239,17 @@ private:
 } // namespace
 
 std::optional<int64_t>
-SizeExpression::evaluate(c10::ArrayRef<int64_t> symbols,
-                         c10::ArrayRef<int64_t> sizes) const {
-  auto value = [&](SizeTerm term) {
-    return term.isSymbol ? symbols[term.index] : sizes[term.index];
+SizeExpression::evaluate(const TermValues &values) const {
+  auto ofKind = [&](SizeTerm::Kind kind) {
+    return kind == SizeTerm::Kind::Symbol    ? values.symbols
+           : kind == SizeTerm::Kind::Derived ? values.derived
+                                             : values.sizes;
   };
+  auto value = [&](SizeTerm term) { return ofKind(term.kind)[term.index]; };
   if (isConstant())
     return offset;
   auto isKnown = [&](SizeTerm term) {
-    return term.isSymbol || term.index < sizes.size();
+    return term.index < ofKind(term.kind).size();
   };
   if (!std::ranges::all_of(product, isKnown) ||
       (quotient && !isKnown(*quotient)) || (addend && !isKnown(*addend)))
@@ -306,6 +328,8 @@ torch_ltc::fitArgument(const Column &numbers,
     fit.productOfTwo(others);
   if (!fit.isFound())
     fit.sum(others);
+  if (!fit.isFound() && relations == Relations::Many)
+    fit.sumWithMultiple(others);
   fit.rounded(others);
   if (relations == Relations::Some)
     return fit.take();

@@ -5,10 +5,11 @@
 //   floor((factor * product + summand) / (divisor * quotient))
 //     + sign * addend + offset
 //
-// `product`, `quotient` and `addend` are symbols, or sizes of values that
-// precede the number in the trace. In `view(b, c * h)` after a convolution, the
-// second number is the product of two sizes of the view's operand, regardless
-// of how these sizes follow from the symbols.
+// `product`, `quotient` and `addend` are symbols, sizes of values that precede
+// the number in the trace, or derived terms, which are expressions of symbols
+// and other derived terms. In `view(b, c * h)` after a convolution, the second
+// number is the product of two sizes of the view's operand, regardless of how
+// these sizes follow from the symbols.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,17 @@
 
 namespace torch_ltc {
 
-/// A symbol, or a size (an index in `TraceNumbers::sizes`).
 struct SizeTerm {
-  bool isSymbol = true;
-  uint32_t index = 0;
+  enum class Kind : uint8_t { Symbol, Derived, Size };
+  Kind kind = Kind::Symbol;
+  uint32_t index = 0; ///< of a size: in `TraceNumbers::sizes`
+
+  friend bool operator==(const SizeTerm &, const SizeTerm &) = default;
+};
+
+/// The values of all terms.
+struct TermValues {
+  c10::ArrayRef<int64_t> symbols, derived, sizes;
 };
 
 struct SizeExpression {
@@ -58,8 +66,7 @@ struct SizeExpression {
 
   /// Returns none if the computation overflows, divides by zero, or needs a
   /// size that isn't known.
-  std::optional<int64_t> evaluate(c10::ArrayRef<int64_t> symbols,
-                                  c10::ArrayRef<int64_t> sizes) const;
+  std::optional<int64_t> evaluate(const TermValues &values) const;
   /// Text such as "2*s0 + 1".
   std::string text(const std::function<std::string(SizeTerm)> &name) const;
 };
@@ -84,9 +91,9 @@ enum class Relations : uint8_t {
 };
 
 /// Fits an expression to an integer among an op's arguments. `operands`: the
-/// sizes of each operand of the op; `others`: symbols and sizes of preceding
-/// values. Returns the simplest expression that holds in all traces, or none if
-/// no known form does.
+/// sizes of each operand of the op; `others`: symbols, derived terms, and sizes
+/// of preceding values. Returns the simplest expression that holds in all
+/// traces, or none if no known form does.
 std::optional<SizeExpression>
 fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,

@@ -28,15 +28,24 @@ enum class Bounds : uint8_t {
   Operands  ///< as `All`, and the operands' sizes of ops with varying arguments
 };
 
-/// Returns the sizes of parameters (indices in `TraceNumbers::sizes`) that are
-/// the same in all traces and bound a slice of varying length, or to which a
-/// varying size is padded. Mode `Operands` adds the sizes of the operands of
-/// ops with a varying argument. Sizes that the user has marked as static are
-/// left out. `slots`: the graph's slots.
-std::set<uint32_t> findSliceBounds(const GraphSnapshot &base,
-                                   const TraceColumns &columns,
-                                   c10::ArrayRef<NumberSlot> slots,
-                                   Bounds bounds);
+/// Numbers that become symbols.
+struct SliceBounds {
+  std::set<uint32_t> sizes;    ///< indices in `TraceNumbers::sizes`
+  std::set<uint32_t> integers; ///< indices in `TraceNumbers::integers`
+
+  bool empty() const { return sizes.empty() && integers.empty(); }
+};
+
+/// Returns the sizes of parameters that are the same in all traces and bound a
+/// slice of varying length, or to which a varying size is padded. If no
+/// parameter has the bound, as in a program of gradients, returns the integer
+/// from which the bound comes: of an `expand`, or of the `input_sizes` of a
+/// `slice_backward`. Mode `Operands` adds the sizes of the operands of ops with
+/// a varying argument. Sizes that the user has marked as static are left out.
+/// `slots`: the graph's slots.
+SliceBounds findSliceBounds(const GraphSnapshot &base,
+                            const TraceColumns &columns,
+                            c10::ArrayRef<NumberSlot> slots, Bounds bounds);
 
 } // namespace torch_ltc
 

@@ -25,7 +25,7 @@ Column TraceColumns::sizes(uint32_t size) const {
 }
 
 std::optional<SizeCandidate> TraceColumns::varying(uint32_t size) const {
-  SizeCandidate candidate{.term = {.isSymbol = false, .index = size},
+  SizeCandidate candidate{.term = {.kind = SizeTerm::Kind::Size, .index = size},
                           .values = sizes(size)};
   bool differs = std::ranges::any_of(candidate.values, [&](int64_t value) {
     return value != candidate.values[0];

@@ -157,9 +157,9 @@ static LogicalResult lowerEye(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// tril_indices and triu_indices: (row, col, offset). Runs over the triangle row
-/// by row, and writes the rows' numbers to the first half of the result, the
-/// columns' to the second half.
+/// tril_indices and triu_indices: (row, col, offset). Runs over the triangle
+/// row by row, and writes the rows' numbers to the first half of the result,
+/// the columns' to the second half.
 template <bool isLower>
 static LogicalResult lowerTriangleIndices(OpLowering &op) {
   int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);
@@ -180,8 +180,7 @@ static LogicalResult lowerTriangleIndices(OpLowering &op) {
     };
     table = b.insert(number(row), table, position);
     table = b.insert(number(column), table, b.add(position, half));
-    scf::YieldOp::create(builder, loc,
-                         ValueRange{table, b.add(position, 1)});
+    scf::YieldOp::create(builder, loc, ValueRange{table, b.add(position, 1)});
   };
   auto writeRow = [&](OpBuilder &builder, Location loc, Value row,
                       ValueRange carried) {
