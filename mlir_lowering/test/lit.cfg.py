@@ -16,8 +16,11 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["MALLOC_PERTURB_"] = "165"
 
 config.substitutions.append(("%python", config.python))
-# An interpreter that has the PyPI package torch-mlir. Without one, the tests that need the
-# package are skipped.
-if config.torch_mlir_python:
+# An interpreter that has the PyPI package torch-mlir, by default that of './dev test'.
+# Without one, the tests that need the package are skipped.
+torch_mlir_python = config.torch_mlir_python or os.path.join(
+    config.test_source_root, "..", "..", ".venv-torch-mlir", "bin", "python"
+)
+if os.path.exists(torch_mlir_python):
     config.available_features.add("torch-mlir")
-    config.substitutions.append(("%torch_mlir_python", config.torch_mlir_python))
+    config.substitutions.append(("%torch_mlir_python", torch_mlir_python))

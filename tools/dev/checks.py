@@ -131,7 +131,7 @@ def run_suites(names: Sequence[str], extra: Sequence[str], full: bool = False) -
     chosen = [known[name] for name in names] or SUITES
     if any(suite.needs_build for suite in chosen):
         build.build(tests=True)
-        if any(suite.name == "e2e" for suite in chosen):
+        if any(suite.name in ("e2e", "lowering") for suite in chosen):
             with exclusive("setup"):
                 environment.peer_environment(environment.TORCH_MLIR)
     else:
