@@ -16,6 +16,7 @@ WIDE = (F32, F64)  # for rows whose bfloat16 results would be mostly rounding er
 INTS = (I64, I32)
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, BOOL)
+EVERY = (*ALL, torch.float16, torch.int16, torch.int8, torch.uint8)
 
 Maker = Callable[[torch.dtype, torch.Generator], torch.Tensor]
 

@@ -77,6 +77,7 @@ BINARY: dict[str, Function] = {
     "hardsigmoid_backward": aten.hardsigmoid_backward,
     "hardswish_backward": aten.hardswish_backward,
     "hardtanh_backward": lambda g, x: aten.hardtanh_backward(g, x, -1.0, 1.0),
+    "heaviside": torch.heaviside,
     "leaky_relu_backward": lambda g, x: aten.leaky_relu_backward(g, x, 0.1, False),
     "lt": torch.lt,
     "maximum": torch.maximum,

@@ -224,7 +224,9 @@ private:
     if (name == "aten::cat" || name == "aten::_chunk_cat")
       return c10::canCast(result, dtype);
     auto isTensor = [](const IValue &value) { return value.isTensor(); };
+    // Ops that need operands of one dtype also need it of `out`.
     return record && record->family == Family::elementwise &&
+           record->shapeRule != ShapeRule::same_dtype_broadcastShape &&
            std::count_if(inputs.begin(), inputs.end(), isTensor) == 2 &&
            castsTo(*record, inputs, dtype);
   }
