@@ -36,6 +36,22 @@ def test_is_written_by_others(name: str) -> None:
     compare(program, torch.arange(3.0))
 
 
+@pytest.mark.filterwarnings("ignore:An output with one or more")
+@pytest.mark.parametrize("name", sorted({*MAKERS} - {"of numpy"}))
+def test_grows_as_out(name: str) -> None:
+    def program(x: torch.Tensor) -> list[torch.Tensor]:
+        made, detached = (
+            MAKERS[name](x.device),
+            torch.empty(0, device=x.device).detach(),
+        )
+        torch.sum(x.expand(4, 3), 1, out=made)
+        torch.cat([x, x], out=detached)
+        detached.add_(1)
+        return [made, made.resize_(2), detached]
+
+    compare(program, torch.arange(3.0))
+
+
 def test_is_a_leaf_that_trains() -> None:
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         weight = torch.tensor([1.0, 2.0, 3.0], device=x.device, requires_grad=True)

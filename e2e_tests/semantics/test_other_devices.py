@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch_ltc
 
 LIKE: dict[str, Callable[[torch.Tensor, str], torch.Tensor]] = {
     "new_empty": lambda x, d: x.new_empty(2, 5, device=d),
@@ -43,3 +44,26 @@ def test_like_a_lazy_tensor(name, device):
             assert ours.equal(eager)
         ours.fill_(3)
         assert (ours.numpy() == 3).all()
+
+
+#: Functions of a tensor and a bool of rank 0 on the CPU.
+CONDITIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "where": lambda x, c: torch.where(c, x, x + 1),
+    "mask": lambda x, c: x.masked_fill(c, 3),
+    "mask of tensors": lambda x, c: x.masked_fill(c, x[0]),
+    "summand": lambda x, c: x + c,
+    "factor": lambda x, c: torch.addcmul(x, c, x),
+    "bits": lambda x, c: (x > 1) ^ c,
+}
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("condition", [True, False])
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_bools_on_the_cpu(name: str, condition: bool, tier: str) -> None:
+    x, c = torch.tensor([1.0, 2.0, 3.0]), torch.tensor(condition)
+    with torch_ltc.config(tier=tier):
+        result = CONDITIONS[name](x.to("lazy"), c).cpu()
+    expected = CONDITIONS[name](x, c)
+    assert result.dtype == expected.dtype
+    assert torch.equal(result, expected)

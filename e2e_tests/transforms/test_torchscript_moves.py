@@ -86,6 +86,25 @@ def test_convolutions_traced_on_the_device(rank: int, is_transposed: bool) -> No
     torch.testing.assert_close(script(other.cpu()), module(other).cpu())
 
 
+def test_indices_in_scripts() -> None:
+    """TorchScript's interpreter passes lists of indices with another element type."""
+
+    @torch.jit.script
+    def program(x: torch.Tensor, i: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y[i] = 7.0
+        y[mask] += 1.0
+        return torch.cat([x[i], x[:, i], x[mask], y, y[i, i][None]])
+
+    results = []
+    for device in ("cpu", "lazy"):
+        x = torch.arange(9.0, device=device).reshape(3, 3)
+        i = torch.tensor([2, 0, 1], device=device)
+        mask = torch.tensor([True, False, True], device=device)
+        results.append(program(x, i, mask).cpu())
+    assert torch.equal(*results)
+
+
 def _saved(module: torch.jit.ScriptModule) -> bytes:
     file = io.BytesIO()
     torch.jit.save(module, file)

@@ -1,6 +1,7 @@
 //===- in_place_fit.cpp - In-place ops whose result is predictable --------===//
 
 #include "eager_semantics/in_place.h"
+#include "ir/optional_tensor_list.h"
 #include "shape/shape_inference.h"
 
 #include <ATen/native/TypeProperties.h>
@@ -107,7 +108,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
       if (!isNumber &&
           (!isOurs(tensor) || !broadcastsTo(tensor.sizes(), self.sizes())))
         return false;
-    } else if (argument.isTensorList() || argument.isOptionalTensorList()) {
+    } else if (argument.isTensorList() || isOptionalTensorList(argument)) {
       return false;
     }
   }
@@ -118,8 +119,10 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
     return false; // the functional op raises the error
   if (functional.dtypeRule == DTypeRule::booleanDType)
     type = c10::ScalarType::Bool;
-  if (functional.dtypeRule == DTypeRule::promote_floatDType &&
-      c10::isIntegralType(*type, /*includeBool=*/true))
+  bool isFloatResult = functional.dtypeRule == DTypeRule::promote_floatDType ||
+                       (functional.dtypeRule == DTypeRule::div_modeDType &&
+                        arguments[2].isNone());
+  if (isFloatResult && c10::isIntegralType(*type, /*includeBool=*/true))
     return false;
   return c10::canCast(*type, self.scalar_type());
 }

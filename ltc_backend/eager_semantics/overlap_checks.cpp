@@ -12,6 +12,7 @@
 
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
+#include "ir/optional_tensor_list.h"
 #include "tracing/boxed_kernels.h"
 
 using namespace torch_ltc;
@@ -231,7 +232,7 @@ private:
                   Overlap refused) const {
     if (value.isTensor())
       checkRead(output, value.toTensor(), refused, row.op);
-    else if (value.isTensorList() || value.isOptionalTensorList())
+    else if (value.isTensorList() || isOptionalTensorList(value))
       for (const IValue &element : value.toListRef())
         checkValue(output, element, refused);
   }

@@ -17,6 +17,7 @@
 #include "graph/live_tensors.h"
 #include "ir/op_counters.h"
 #include "ir/op_record.h"
+#include "ir/optional_tensor_list.h"
 #include "memory/blocking.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
@@ -57,9 +58,8 @@ void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   else if (value.isTensorList())
     for (const at::Tensor &tensor : value.toTensorVector())
       add(tensor);
-  else if (value.isOptionalTensorList())
-    for (const std::optional<at::Tensor> &tensor :
-         value.toOptionalTensorVector())
+  else if (isOptionalTensorList(value))
+    for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
       if (tensor)
         add(*tensor);
 }
@@ -78,10 +78,9 @@ public:
         list.push_back(toCpu(tensor, written));
       return list;
     }
-    if (value.isOptionalTensorList()) {
+    if (isOptionalTensorList(value)) {
       c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor> &tensor :
-           value.toOptionalTensorVector())
+      for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
         list.push_back(tensor ? std::optional(toCpu(*tensor, written))
                               : std::nullopt);
       return list;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
@@ -21,6 +22,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -110,8 +112,11 @@ public:
     if (repetition.isInPlace)
       for (size_t i = 0; i < arguments[0].toListRef().size(); ++i)
         checkOverlaps(arguments, i);
-    if (!isFast(arguments))
+    if (!isFast(arguments)) {
+      if (repetition.isInPlace && readsWrittenMemory(arguments))
+        return callEach(op, *stack);
       return previous.callBoxed(op, keys, stack);
+    }
     BelowFunctionalization below;
     c10::List<at::Tensor> results;
     size_t count = arguments[0].toListRef().size();
@@ -131,6 +136,62 @@ public:
   }
 
 private:
+  /// Whether an element shares memory with the written tensor of an earlier
+  /// element. Eager's kernels run one element after the other; torch's
+  /// functionalization computes all of them from the values before the call.
+  bool readsWrittenMemory(c10::ArrayRef<IValue> arguments) const {
+    std::unordered_map<const void *, size_t> firstWrite;
+    const auto &selves = arguments[0].toListRef();
+    auto memoryOf = [](const at::Tensor &tensor) -> const void * {
+      return tensor.defined() && tensor.has_storage()
+                 ? tensor.storage().unsafeGetStorageImpl()
+                 : nullptr;
+    };
+    for (size_t i = 0; i < selves.size(); ++i)
+      if (!firstWrite.emplace(memoryOf(selves[i].toTensor()), i).second)
+        return true;
+    for (size_t a = 1; a < arguments.size(); ++a) {
+      if (repetition.arguments[a] != Element::OfTensorList)
+        continue;
+      const auto &list = arguments[a].toListRef();
+      for (size_t i = 0; i < list.size(); ++i) {
+        auto found = firstWrite.find(memoryOf(list[i].toTensor()));
+        if (found != firstWrite.end() && found->second < i)
+          return true;
+      }
+    }
+    return false;
+  }
+
+  /// Calls the in-place op of each element.
+  void callEach(const OperatorHandle &op, Stack &stack) const {
+    const size_t numArguments = repetition.arguments.size();
+    std::vector<IValue> arguments = torch::jit::pop(stack, numArguments);
+    auto single = elementwiseInPlace(*repetition.record);
+    TORCH_CHECK(single, op.schema().name(),
+                " of tensors that share memory isn't supported on device "
+                "'lazy': call the op for each tensor.");
+    for (size_t i = 0; i < arguments[0].toListRef().size(); ++i) {
+      Stack element;
+      for (size_t a = 0; a < numArguments; ++a)
+        element.push_back(repetition.arguments[a] == Element::Whole
+                              ? arguments[a]
+                              : elementAt(arguments[a], i));
+      const auto &schema = single->schema().arguments();
+      for (size_t a = numArguments; a < schema.size(); ++a)
+        element.push_back(*schema[a].default_value());
+      single->callBoxed(element);
+    }
+  }
+
+  static IValue elementAt(const IValue &list, size_t i) {
+    if (list.isDoubleList())
+      return list.toDoubleVector()[i];
+    if (list.isIntList())
+      return list.toIntVector()[i];
+    return list.toListRef()[i];
+  }
+
   bool isFast(c10::ArrayRef<IValue> arguments) const {
     const auto &selves = arguments[0].toListRef();
     if (at::GradMode::is_enabled() || selves.empty())

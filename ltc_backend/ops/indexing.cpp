@@ -13,6 +13,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "ir/optional_tensor_list.h"
 #include "ops/checked_zero.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
@@ -33,7 +34,7 @@ namespace {
 /// otherwise none.
 std::optional<at::Tensor> onlyMask(const at::Tensor &self,
                                    const IValue &indices) {
-  auto list = indices.toOptionalTensorVector();
+  auto list = toOptionalTensors(indices);
   if (list.size() != 1 || !list[0] || !list[0]->defined())
     return std::nullopt;
   const at::Tensor &mask = *list[0];

@@ -1,6 +1,7 @@
 //===- eager_check.cpp - Checks of calls with eager's kernels -------------===//
 
 #include "shape/eager_check.h"
+#include "ir/optional_tensor_list.h"
 
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
@@ -78,7 +79,7 @@ bool comparesSizes(const OpRecord &record) {
 }
 
 /// Assigns ids to sizes in the order in which they first occur; 0 and 1 are
-/// their own ids.
+/// their own ids. The ids are small sizes that are equal where the sizes are.
 class SizeNames {
 public:
   uint64_t of(int64_t size) {
@@ -150,53 +151,66 @@ bool isSmall(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   return elements <= kMaxElements;
 }
 
-/// A CPU tensor with the sizes and dtype of a lazy tensor. Its elements are
-/// ones, which are valid divisors and probabilities, or zeros for integers that
-/// may be indices.
-at::Tensor standIn(const at::Tensor &tensor, bool isDivision) {
-  if (!tensor.defined() || !tensor.device().is_lazy())
-    return tensor;
-  auto options = at::TensorOptions().dtype(tensor.scalar_type());
-  bool isIndex = tensor.scalar_type() != at::kBool &&
-                 c10::isIntegralType(tensor.scalar_type(), false);
-  at::Tensor result = isIndex && !isDivision
-                          ? at::zeros(tensor.sizes(), options)
-                          : at::ones(tensor.sizes(), options);
-  if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
-    result.unsafeGetTensorImpl()->set_wrapped_number(true);
-  return result;
-}
+/// Makes CPU tensors in place of the lazy tensors of a call.
+class StandIns {
+public:
+  /// `isReduced`: whether the ids of sizes take the place of sizes.
+  StandIns(bool isDivision, bool isReduced)
+      : isDivision(isDivision), isReduced(isReduced) {}
 
-IValue standIn(const IValue &value, bool isDivision) {
-  if (value.isTensor())
-    return standIn(value.toTensor(), isDivision);
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor &tensor : value.toTensorVector())
-      list.push_back(standIn(tensor, isDivision));
-    return list;
+  IValue of(const IValue &value) {
+    if (value.isTensor())
+      return of(value.toTensor());
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> list;
+      for (const at::Tensor &tensor : value.toTensorVector())
+        list.push_back(of(tensor));
+      return list;
+    }
+    if (isOptionalTensorList(value)) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
+        list.push_back(tensor ? std::optional(of(*tensor)) : std::nullopt);
+      return list;
+    }
+    if (value.isDevice())
+      return c10::Device(c10::kCPU);
+    return value;
   }
-  if (value.isOptionalTensorList()) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor> &tensor :
-         value.toOptionalTensorVector())
-      list.push_back(tensor ? std::optional(standIn(*tensor, isDivision))
-                            : std::nullopt);
-    return list;
-  }
-  if (value.isDevice())
-    return c10::Device(c10::kCPU);
-  return value;
-}
 
-bool looksLike(const IValue &value, const ResultShape &expected) {
+private:
+  /// The elements are ones, which are valid divisors and probabilities, or
+  /// zeros for integers that may be indices.
+  at::Tensor of(const at::Tensor &tensor) {
+    if (!tensor.defined() || !tensor.device().is_lazy())
+      return tensor;
+    auto options = at::TensorOptions().dtype(tensor.scalar_type());
+    bool isIndex = tensor.scalar_type() != at::kBool &&
+                   c10::isIntegralType(tensor.scalar_type(), false);
+    c10::SmallVector<int64_t, 6> sizes(tensor.sizes());
+    if (isReduced)
+      for (int64_t &size : sizes)
+        size = int64_t(names.of(size));
+    at::Tensor result = isIndex && !isDivision ? at::zeros(sizes, options)
+                                               : at::ones(sizes, options);
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number())
+      result.unsafeGetTensorImpl()->set_wrapped_number(true);
+    return result;
+  }
+
+  bool isDivision, isReduced;
+  SizeNames names;
+};
+
+bool looksLike(const IValue &value, const ResultShape &expected,
+               bool isReduced) {
   at::Tensor tensor = value.isTensor() ? value.toTensor() : at::Tensor();
   if (!tensor.defined())
     return expected.dtype == at::ScalarType::Undefined;
   // A CPU kernel may return an empty tensor for statistics that it doesn't
   // compute, although the shape rule gives their sizes.
   return tensor.scalar_type() == expected.dtype &&
-         (tensor.numel() == 0 ||
+         (tensor.numel() == 0 || isReduced ||
           tensor.sizes() == at::IntArrayRef(expected.sizes));
 }
 
@@ -217,7 +231,7 @@ private:
 
 bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   const c10::OperatorHandle &op = *call.record.handle;
-  bool isDivision = call.record.divides;
+  const bool isReduced = !isSmall(call, results);
   // This isn't the user's call, so the thread's modes don't apply.
   c10::impl::ExcludeDispatchKeyGuard guard(
       c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -226,8 +240,9 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
                            c10::DispatchKey::Functionalize}));
   at::DisableRecordFunctionGuard noProfile;
   torch::jit::Stack stack;
+  StandIns standIns(call.record.divides, isReduced);
   for (const IValue &value : call.arguments)
-    stack.push_back(standIn(value, isDivision));
+    stack.push_back(standIns.of(value));
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const std::exception &) {
@@ -236,7 +251,7 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   if (stack.size() != results.size())
     return true; // a list of tensors
   for (size_t i = 0; i < results.size(); ++i)
-    if (!looksLike(stack[i], results[i]))
+    if (!looksLike(stack[i], results[i], isReduced))
       return false;
   return true;
 }
@@ -246,8 +261,8 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results) {
 void torch_ltc::checkAgainstEager(const OpCall &call,
                                   c10::ArrayRef<ResultShape> results) {
   const OpRecord &record = call.record;
-  if (!isSmall(call, results) || !record.name.starts_with("aten::") ||
-      record.checksValues ||
+  if ((!isSmall(call, results) && !comparesSizes(record)) ||
+      !record.name.starts_with("aten::") || record.checksValues ||
       !record.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
     return;
   Hash128 key = keyOf(call, results);

@@ -1,5 +1,6 @@
 //===- meta_kernel.cpp - Shapes from PyTorch's Meta kernels ---------------===//
 
+#include "ir/optional_tensor_list.h"
 #include "shape/shape_inference.h"
 
 #include <ATen/EmptyTensor.h>
@@ -42,7 +43,7 @@ c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
       list.push_back(toMeta(element.toTensor()));
     return list;
   }
-  if (value.isOptionalTensorList()) {
+  if (isOptionalTensorList(value)) {
     c10::List<std::optional<at::Tensor>> list;
     for (const c10::IValue &element : value.toListRef())
       list.push_back(element.isNone() ? std::optional<at::Tensor>()

@@ -4,6 +4,7 @@
 
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
+#include "ir/optional_tensor_list.h"
 #include "shape/shape_inference.h"
 #include "shape/strides.h"
 
@@ -133,7 +134,8 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
 }
 
 /// Gives number tensors the dtype in which the op computes; ops without type
-/// promotion convert them to the dtype of their first operand.
+/// promotion convert them to the dtype of their first operand. Bools keep their
+/// dtype, because a condition or a mask must be one.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
   switch (record.dtypeRule) {
@@ -155,6 +157,8 @@ void ArgumentWalk::setNumberTensorTypes() {
   }
   for (size_t position : numberTensorWords) {
     uint64_t header = uint64_t(attributes.words[position]);
+    if (ScalarType(header >> 8 & 0xff) == at::kBool)
+      continue;
     header = (header & ~uint64_t(0xff00)) | uint64_t(uint8_t(type)) << 8;
     attributes.words[position] = Word(header);
   }
@@ -178,7 +182,7 @@ void ArgumentWalk::visitTensorList(const ArgumentSpec &spec,
 
 void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
                                            const IValue &value) {
-  auto tensors = value.toOptionalTensorVector();
+  auto tensors = toOptionalTensors(value);
   attributes.header(Tag::optionalOperandList, uint32_t(tensors.size()));
   size_t maskBegin = attributes.words.size();
   attributes.words.resize(maskBegin + (tensors.size() + 63) / 64, 0);

@@ -7,6 +7,7 @@
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
 #include "ir/hash.h"
+#include "ir/optional_tensor_list.h"
 #include "ir/trace_environment.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
@@ -201,7 +202,7 @@ void forEachTensor(c10::ArrayRef<IValue> values, Function function) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].isTensor())
       function(values[i].toTensor(), uint32_t(i), kNoElement);
-    if (!values[i].isTensorList() && !values[i].isOptionalTensorList())
+    if (!values[i].isTensorList() && !isOptionalTensorList(values[i]))
       continue;
     auto elements = values[i].toListRef();
     for (size_t k = 0; k < elements.size(); ++k)

@@ -253,6 +253,12 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
     tensor.as_strided_(value.sizes(), value.strides(), offset);
     return;
   }
+  // The result of `torch.tensor` and `detach` is a view of a tensor that may be
+  // gone. Then nobody sees that the memory is replaced.
+  if (!isBase && tensor.storage().use_count() == 1) {
+    replaceViewRecords(tensor, {});
+    isBase = true;
+  }
   TORCH_CHECK(isBase, "A view of sizes ", tensor.sizes(),
               " would be resized to ", value.sizes(),
               ", beyond the memory of its base, which device 'lazy' doesn't "

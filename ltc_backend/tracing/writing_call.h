@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_TRACING_WRITING_CALL_H
 #define TORCH_LTC_TRACING_WRITING_CALL_H
 
+#include "ir/optional_tensor_list.h"
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -22,10 +23,9 @@ c10::IValue mapTensors(const c10::IValue &value, Function function) {
       list.push_back(function(tensor));
     return list;
   }
-  if (value.isOptionalTensorList()) {
+  if (isOptionalTensorList(value)) {
     c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor> &tensor :
-         value.toOptionalTensorVector())
+    for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
       list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
     return list;
   }

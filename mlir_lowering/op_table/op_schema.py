@@ -135,6 +135,7 @@ SHAPE_RULES = (
     "scatter",
     "index_add",
     "index_copy",
+    "put",
     "index_fill",
     "masked_scatter",
     "bucketize",

@@ -128,6 +128,28 @@ bool shape_rules::index_add(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+bool shape_rules::put(const Arguments &arguments, ScalarType dtype,
+                      ResultShapes &results) {
+  TORCH_CHECK_INDEX(arguments.dtype(1) == ScalarType::Long,
+                    "put_(): Expected a long tensor for index, but got ",
+                    c10::toString(arguments.dtype(1)));
+  TORCH_CHECK(arguments.dtype(0) == arguments.dtype(2),
+              "put_(): self and source expected to have the same dtype, but "
+              "got self.dtype = ",
+              c10::toString(arguments.dtype(0)),
+              " and source.dtype = ", c10::toString(arguments.dtype(2)));
+  int64_t count = numElements(arguments.sizes(1));
+  int64_t available = numElements(arguments.sizes(2));
+  TORCH_CHECK_INDEX(count == available,
+                    "put_(): Expected source and index to have the same number "
+                    "of elements, but got source.numel() = ",
+                    available, ", index.numel() = ", count);
+  TORCH_CHECK_INDEX(count == 0 || numElements(arguments.sizes(0)) != 0,
+                    "put_(): Tried to put elements into an empty tensor");
+  addResult(results, dtype, arguments.sizes(0));
+  return true;
+}
+
 bool shape_rules::index_copy(const Arguments &arguments, ScalarType dtype,
                              ResultShapes &results) {
   int64_t dim = dimFromFront(arguments.integer(1), arguments.rank(0));

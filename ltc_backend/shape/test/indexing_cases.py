@@ -98,6 +98,21 @@ def index_add(op):
     ]
 
 
+def index_reduce(op):
+    return [call(*c.args, "amax") for c in index_add(op)]
+
+
+def put(op):
+    return [
+        call(T(s), Index(i, t), T(v, e))
+        for s in INDEXED
+        for i in ((), (2,), (0,), (2, 2))
+        for v in ((), (2,), (4,), (0,))
+        for t in TYPES
+        for e in (F32, F64)
+    ]
+
+
 def index_fill(op):
     return [
         call(T(s), d, Index(i, t), 1.5)
@@ -166,6 +181,8 @@ GENERATORS = {
     "aten::scatter_reduce.two": lambda op: scatter(op, "sum"),
     "aten::index_add": index_add,
     "aten::index_copy": index_add,
+    "aten::index_reduce": index_reduce,
+    "aten::put": put,
     "aten::index_fill.int_Scalar": index_fill,
     "aten::masked_scatter": masked_scatter,
     "aten::bucketize.Tensor": bucketize,

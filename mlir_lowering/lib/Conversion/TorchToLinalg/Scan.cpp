@@ -130,6 +130,12 @@ static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   return s.select(s.logicalAnd(isInfinite, isEqual), high, s.add(high, rest));
 }
 
+static LogicalResult lowerLogcumsumexp(OpLowering &op) {
+  if (!isa<FloatType>(op.resultDtype()))
+    return op.fail("it is only defined for floats");
+  return lowerScan<logAddExp, startAtLowest>(op);
+}
+
 /// cummax and cummin: of equal elements, the last one gives the position; NaN
 /// is propagated.
 template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
@@ -289,7 +295,7 @@ static LogicalResult lowerSearchSorted(OpLowering &op) {
 void torch_ltc::populateScanLowerings(LoweringTable &table) {
   table.add("aten.cumsum", lowerScan<addNext, startAtZero>);
   table.add("aten.cumprod", lowerScan<multiplyNext, startAtOne>);
-  table.add("aten.logcumsumexp", lowerScan<logAddExp, startAtLowest>);
+  table.add("aten.logcumsumexp", lowerLogcumsumexp);
   table.add("aten.cummax", lowerScanExtreme<true>);
   table.add("aten.cummin", lowerScanExtreme<false>);
   table.add("aten.bucketize.Tensor", lowerBucketize);
