@@ -70,6 +70,8 @@ def embedding_bag(
     `max_indices`: for a maximum, the row of each element [bags, width]. As in eager, the
     sizes for sums are zeros, and `bag` is empty if a single kernel of eager adds all rows.
     """
+    common = torch.promote_types(indices.dtype, offsets.dtype)
+    indices, offsets = indices.to(common), offsets.to(common)
     bags = offsets.numel() - int(include_last_offset)
     zero = _checked_offsets(offsets, indices.numel())
     rows_of = f"the valid range [0, {weight.shape[0]})"
@@ -97,15 +99,16 @@ def embedding_bag(
     if mode == 2:
         kept = ones.bool().unsqueeze(-1).expand_as(rows)
         result, chosen = _bag_maximum(rows, kept, bag, place, bags)
-        return result, bag, counts, indices[chosen]
+        first = torch.where(counts.unsqueeze(-1) > 0, indices[chosen], 0)
+        return result, bag.to(common), counts, first
     total = torch.zeros(bags, weight.shape[1], dtype=rows.dtype, device=weight.device)
     total = total.index_add(0, bag, rows).to(dtype)
     if mode == 1:
         total = total / counts.clamp(min=1).unsqueeze(-1).to(total.dtype)
-        return total, bag, counts, counts.clone()
+        return total, bag.to(common), counts, counts.clone()
     if padding_idx < 0 and weight.dtype != torch.float64 and weight.stride(1) == 1:
         bag = bag.new_empty(0)
-    return total, bag, torch.zeros_like(counts), torch.zeros_like(counts)
+    return total, bag.to(common), torch.zeros_like(counts), torch.zeros_like(counts)
 
 
 def _places(indices: Tensor, offsets: Tensor) -> Tensor:
@@ -138,7 +141,7 @@ def embedding_bag_backward(
     zeros = torch.zeros(rows, grad.shape[1], dtype=wide.dtype, device=grad.device)
     if mode == 2:
         filled = torch.where((sizes > 0).unsqueeze(-1), wide, 0.0)
-        return zeros.scatter_add(0, chosen, filled).to(grad.dtype)
+        return zeros.scatter_add(0, chosen.long(), filled).to(grad.dtype)
     if bag.numel() != indices.numel():
         bag = _bag_of(_places(indices, offsets), offsets)
     scale = torch.ones_like(indices, dtype=wide.dtype)

@@ -87,7 +87,8 @@ def _between(
     x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
     """Interpolates linearly by a sum of products, like eager's kernel. PyTorch's formula
-    subtracts the neighbors, which turns an infinity into NaN."""
+    subtracts the neighbors, which turns an infinity into NaN. 16-bit floats are converted
+    before the elements are read, so that the gradient adds them in float32."""
     is_short = x.dtype in (torch.float16, torch.bfloat16)
     wide = torch.float32 if is_short else x.dtype
     rank = len(size)
@@ -107,8 +108,9 @@ def _between(
         places.append(
             (low.reshape(shape), (low + 1).clamp(max=length - 1).reshape(shape))
         )
+    source = x.to(wide)
     values = [
-        aten._unsafe_index(x, [None, None, *corner]).to(wide)
+        aten._unsafe_index(source, [None, None, *corner])
         for corner in itertools.product(*places)
     ]
     for share in reversed(shares):
