@@ -1,4 +1,4 @@
-"""Makes torch.save, torch.load and pickle support lazy tensors.
+"""Makes torch.save, torch.load, pickle and the copy module support lazy tensors.
 
 A lazy tensor is saved as the storage of its CPU copy with the location tag "lazy:0",
 like tensors on other devices. So `map_location="cpu"` reads the file even where torch_ltc
@@ -9,7 +9,7 @@ Tensors that share memory when `torch.save` is called also share it in the file 
 `torch.load`: a file contains the memory of a view's base once.
 
 torch 2.13 has no hook for a device whose tensors have no storage, so `Tensor`'s
-reduction and the functions that rebuild a tensor from a storage are wrapped.
+reduction, its copies and the functions that rebuild a tensor from a storage are wrapped.
 """
 
 from __future__ import annotations
@@ -192,6 +192,40 @@ def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
     return shared
 
 
+def _wrap_deep_copy(original: Callable) -> Callable:
+    """Lets tensors that share memory share it in their copies, too. `copy.deepcopy` copies
+    the storage of a CPU tensor once; torch clones each lazy tensor."""
+
+    @functools.wraps(original)
+    def deep_copy(self: torch.Tensor, memo: dict) -> torch.Tensor:
+        is_known = id(self) in memo
+        copied = original(self, memo)
+        if is_known or self.device.type != "lazy" or type(self) is not torch.Tensor:
+            return copied
+        if self.layout != torch.strided or self.is_quantized:
+            return copied
+        memory = bindings().memory_id(self)
+        if memory == 0:
+            return copied
+        size = self.untyped_storage().nbytes()
+        key = ("memory of lazy tensors", memory)
+        if key not in memo:
+            if self.nbytes == size and self.is_contiguous():
+                memo[key] = copied.detach()  # the usual case: the tensor isn't a view
+                return copied
+            if size % self.element_size():
+                return copied
+            whole = self.detach().as_strided((size // self.element_size(),), (1,), 0)
+            memo[key] = whole.clone()
+        whole = memo[key]
+        if whole.dtype == self.dtype:
+            place = (self.size(), self.stride(), self.storage_offset())
+            copied.data = whole.as_strided(*place)
+        return copied
+
+    return deep_copy
+
+
 def _tag(storage: Any) -> str | None:
     return getattr(_untyped(storage), _TAG, None)
 
@@ -221,3 +255,4 @@ def install() -> None:
         torch.serialization._legacy_load
     )
     torch.Tensor.__copy__ = _shallow_copy  # type: ignore[attr-defined]
+    torch.Tensor.__deepcopy__ = _wrap_deep_copy(torch.Tensor.__deepcopy__)
