@@ -122,7 +122,7 @@ private:
         return isLazyWrapper(tensor) ? valueOf(tensor) : tensor;
       });
     c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);
-    if (isElementwise)
+    if (record)
       noteInPlace(*record);
     functional.callBoxed(&stack);
     return std::move(stack[0]).toTensor();

@@ -264,7 +264,8 @@ private:
 
   /// After a failure that left the parameters intact, computes the results that
   /// don't depend on the failed op. Other results that update a parameter get
-  /// the old value.
+  /// the value before the failed op, as in eager; the parameter's old value, if
+  /// the graph can't be evaluated.
   static void saveIntactResults(const ScheduledStep &step,
                                 const InputErrors &inputErrors,
                                 Outcome &outcome) {
@@ -291,8 +292,12 @@ private:
       std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
       if (!error || !updated || inputErrors[*updated])
         continue;
+      if (!results.empty() && !results[i].before.defined())
+        continue;
       update = {nullptr, error};
-      if (step.outputs[i] != step.parameters[*updated])
+      if (!results.empty())
+        copies.emplace_back(step.outputs[i].get(), bytesOf(results[i].before));
+      else if (step.outputs[i] != step.parameters[*updated])
         copies.emplace_back(step.outputs[i].get(),
                             bytesOf(*step.parameters[*updated]));
     }

@@ -186,9 +186,14 @@ bool torch_ltc::renewGraph(Graph &graph, c10::ArrayRef<DataUse> uses) {
   return true;
 }
 
-/// Returns the index of the tensor operand that the op's result replaces.
-static size_t updatedOperand(const OpRecord &record, size_t result) {
-  return record.updates[std::min(result, record.updates.size() - 1)];
+std::optional<ResultRef> torch_ltc::replacedValue(const GraphSnapshot &graph,
+                                                  ResultRef result) {
+  const SnapshotNode &node = graph.nodes[result.position];
+  if (!node.record || node.numOperands == 0 || node.record->updates.empty())
+    return std::nullopt;
+  const auto &updates = node.record->updates;
+  size_t operand = updates[std::min<size_t>(result.index, updates.size() - 1)];
+  return graph.operands[node.firstOperand + operand];
 }
 
 std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
@@ -200,10 +205,10 @@ std::optional<size_t> torch_ltc::updatedParameter(const GraphSnapshot &graph,
       return std::nullopt;
     if (!node.record)
       return node.parameter;
-    if (node.numOperands == 0 || node.record->updates.empty())
+    std::optional<ResultRef> replaced = replacedValue(graph, result);
+    if (!replaced)
       return std::nullopt;
-    result = graph.operands[node.firstOperand +
-                            updatedOperand(*node.record, result.index)];
+    result = *replaced;
   }
 }
 

@@ -115,9 +115,14 @@ using GraphSnapshotPtr = std::shared_ptr<const GraphSnapshot>;
 GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
                            const std::vector<bool> &donatable);
 
+/// Returns the operand that the op's result may replace (`OpRecord::updates`),
+/// or none if `result` is a parameter or replaces no operand.
+std::optional<ResultRef> replacedValue(const GraphSnapshot &graph,
+                                       ResultRef result);
+
 /// Returns the parameter that the result updates, if any. The result of an op
-/// may replace an operand of the same shape (`OpRecord::updates`), which may be
-/// the parameter or in turn replace it.
+/// may replace an operand of the same shape, which may be the parameter or in
+/// turn replace it.
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 

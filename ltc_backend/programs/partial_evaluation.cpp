@@ -35,7 +35,25 @@ public:
 
   PartialResult result(ResultRef ref) const {
     if (causes[ref.position])
-      return {{}, errors[*causes[ref.position]]};
+      return {{}, errors[*causes[ref.position]], valueBefore(ref)};
+    return {copyOf(ref), nullptr, {}};
+  }
+
+private:
+  /// Returns the value of the first operand that has one, along the operands
+  /// that each op's result replaces.
+  at::Tensor valueBefore(ResultRef ref) const {
+    const torch::lazy::Shape &shape = graph.shape(ref);
+    while (causes[ref.position]) {
+      std::optional<ResultRef> replaced = replacedValue(graph, ref);
+      if (!replaced || graph.shape(*replaced) != shape)
+        return {};
+      ref = *replaced;
+    }
+    return copyOf(ref);
+  }
+
+  at::Tensor copyOf(ResultRef ref) const {
     const torch::lazy::Shape &shape = graph.shape(ref);
     at::Tensor copy = at::empty(shape.sizes(), hostOptions(shape));
     const at::Tensor &value = values[ref.position][ref.index];
@@ -45,10 +63,9 @@ public:
       copy.zero_();
     else
       copy.copy_(value);
-    return {copy, nullptr};
+    return copy;
   }
 
-private:
   void read(size_t i, const SnapshotNode &node) {
     if (const StepErrorPtr &error = run.parameterErrors[node.parameter]) {
       causes[i] = errors.size();

@@ -19,9 +19,13 @@
 namespace torch_ltc {
 
 /// A result of the program: either its value or the reason why it has none.
+/// Tensors are contiguous and have their own memory.
 struct PartialResult {
-  at::Tensor value; // contiguous, with its own memory
+  at::Tensor value;
   StepErrorPtr error;
+  /// If there is no value, the one that the first failed op would have
+  /// replaced, if the result is the new value of a tensor; else undefined.
+  at::Tensor before;
 };
 
 struct FailedRun {
