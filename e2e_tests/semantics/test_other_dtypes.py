@@ -144,3 +144,20 @@ def test_memory_as_another_dtype(source: tuple, dtype: torch.dtype) -> None:
 
     # Texts are compared, because some elements are NaN, which isn't equal to itself.
     assert str(seen("lazy")) == str(seen("cpu"))
+
+
+@pytest.mark.parametrize("begin", [1, 2])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.complex64])
+def test_a_view_of_wider_elements_begins_with_one(
+    dtype: torch.dtype, begin: int
+) -> None:
+    def seen(device: str) -> object:
+        part = torch.arange(8.0, device=device)[begin : begin + 4]
+        try:
+            if dtype.is_complex:
+                return torch.view_as_complex(part.view(2, 2)).storage_offset()
+            return part.view(dtype).storage_offset()
+        except RuntimeError as error:
+            return str(error).split(" [aten::")[0]
+
+    assert seen("lazy") == seen("cpu")

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "events/op_error.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
@@ -33,11 +34,30 @@ public:
                   seen = values.back().toTensor();
                 });
     int64_t bytes = self.storage_offset() * int64_t(self.element_size());
+    checkOffset(self, seen, bytes);
     setGeometry(stack->back().toTensor(), seen.strides(),
                 bytes / int64_t(seen.element_size()) + seen.storage_offset());
   }
 
 private:
+  /// Raises eager's error if the view would begin inside an element. The CPU
+  /// tensors have no offset, so eager's kernel doesn't.
+  void checkOffset(const at::Tensor &self, const at::Tensor &seen,
+                   int64_t bytes) const {
+    const std::string &name = view.operator_name().name;
+    const int64_t size = int64_t(seen.element_size());
+    if (bytes % size == 0)
+      return;
+    TORCH_CHECK(name != "aten::view_as_complex",
+                "Tensor must have a storage_offset divisible by 2",
+                opSuffix(name));
+    TORCH_CHECK(false, "self.storage_offset() must be divisible by ",
+                size / int64_t(self.element_size()), " to view ",
+                self.scalar_type(), " as ", seen.scalar_type(),
+                " (different element sizes), but got ", self.storage_offset(),
+                opSuffix(name));
+  }
+
   OperatorHandle view;
 };
 
