@@ -207,18 +207,53 @@ WITH_A_NUMBER: dict[str, Callable[[Tensor], Tensor]] = {
     "lerp": lambda x: torch.lerp(x, x * 2, 0.37),
     "lt": lambda x: x < 0.37,
     "clamp": lambda x: x.clamp(-0.37, 0.37),
+    "rpow": lambda x: 1.37 ** (x / 16),
+    "xlogy": lambda x: torch.xlogy(x, 0.37),
+    "rremainder": lambda x: 300.37 % x,
+    "hardshrink": lambda x: F.hardshrink(x, 0.1),
+    "hardshrink_backward": lambda x: torch.ops.aten.hardshrink_backward(x, x, 0.1),
+}
+
+
+def _number(x: Tensor) -> Tensor:
+    return torch.tensor(0.37, device=x.device)
+
+
+#: Functions with a float32 tensor of rank 0, which most of eager's kernels first round.
+WITH_RANK_0: dict[str, Callable[[Tensor], Tensor]] = {
+    "add": lambda x: x + _number(x),
+    "alpha": lambda x: torch.add(x, _number(x), alpha=3),
+    "sub": lambda x: x - _number(x),
+    "rsub": lambda x: _number(x) - x,
+    "mul": lambda x: x * _number(x),
+    "rmul": lambda x: _number(x) * x,
+    "add_": lambda x: x.clone().add_(_number(x)),
+    "div": lambda x: x / _number(x),
+    "rdiv": lambda x: _number(x) / x,
+    "div_trunc": lambda x: torch.div(x, _number(x), rounding_mode="trunc"),
+    "remainder": lambda x: x % _number(x),
+    "rremainder": lambda x: _number(x) % x,
+    "lerp": lambda x: torch.lerp(x, x * 2, _number(x)),
+    "addcmul": lambda x: torch.addcmul(x, x, _number(x)),
+    "xlogy": lambda x: torch.xlogy(x, _number(x)),
+    "maximum": lambda x: torch.maximum(x, _number(x)),
+    "lt": lambda x: x < _number(x),
+    "quotients": lambda x: torch.div(x, x.flip(0), rounding_mode="trunc"),
 }
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
-def test_numbers_are_rounded_where_eager_does(dtype: torch.dtype, tier: str) -> None:
+@pytest.mark.parametrize("functions", [WITH_A_NUMBER, WITH_RANK_0], ids=["numbers", "tensors"])  # fmt: skip
+def test_numbers_are_rounded_where_eager_does(
+    functions: dict[str, Callable[[Tensor], Tensor]], dtype: torch.dtype, tier: str
+) -> None:
     x = every(dtype)
     with torch_ltc.config(tier=tier):
         lazy = x.to("lazy")
-        results = {name: function(lazy) for name, function in WITH_A_NUMBER.items()}
+        results = {name: function(lazy) for name, function in functions.items()}
         torch_ltc.mark_step()
-    for name, function in WITH_A_NUMBER.items():
+    for name, function in functions.items():
         torch.testing.assert_close(
             results[name].cpu(),
             function(x),

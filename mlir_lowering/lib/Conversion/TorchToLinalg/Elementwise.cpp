@@ -39,11 +39,14 @@ Value ElementwiseBody::arg(unsigned position) {
     return number.materialize(builder, loc, dtype);
   }
   auto [value, type] = raw(position);
+  return convert(convert(value, type, common), common, dtype);
+}
+
+Value ElementwiseBody::exactArg(unsigned position) {
   bool isScalar = !op.isTensor(position) || op.rank(position) == 0;
-  if (!(isScalar && exactScalars)) {
-    value = convert(value, type, common);
-    type = common;
-  }
+  if (!isScalar || !exactScalars)
+    return arg(position);
+  auto [value, type] = raw(position);
   return convert(value, type, dtype);
 }
 

@@ -127,13 +127,13 @@ static Value isSmall(ElementwiseBody &s, Value x, Value lambda) {
 
 /// (self, lambda)
 Value torch_ltc::emitHardshrink(ElementwiseBody &s) {
-  Value x = s.arg(0);
-  return s.select(isSmall(s, x, s.arg(1)), s.constant(0), x);
+  Value x = s.arg(0), lambda = s.rounded(s.arg(1));
+  return s.select(isSmall(s, x, lambda), s.constant(0), x);
 }
 
 /// (grad, self, lambda)
 Value torch_ltc::emitHardshrinkBackward(ElementwiseBody &s) {
-  Value x = s.arg(1), lambda = s.arg(2);
+  Value x = s.arg(1), lambda = s.rounded(s.arg(2));
   Value isLarge = s.logicalOr(less(s, x, s.neg(lambda)), greater(s, x, lambda));
   return s.select(isLarge, s.arg(0), s.constant(0));
 }

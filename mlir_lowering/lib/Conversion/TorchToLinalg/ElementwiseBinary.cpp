@@ -42,14 +42,15 @@ Value torch_ltc::emitRsub(ElementwiseBody &s) {
   return s.sub(s.rounded(s.arg(1)), scaledTerm(s, 2, s.arg(0)));
 }
 
-/// The second operand. torch 2.13 doesn't round a number by which it multiplies
-/// or divides 16-bit floats; kernels of other ops first round numbers to 16
-/// bits.
+/// The second operand. torch 2.13 doesn't round a number or a tensor of rank 0
+/// by which it multiplies or divides 16-bit floats; kernels of other ops first
+/// round them to 16 bits.
 static Value exactFactor(ElementwiseBody &s) {
   std::optional<NumberOperand> number;
   if (s.isFloat() && s.op.isTensor(1))
     number = s.op.tensorAsNumber(1);
-  return number ? number->materialize(s.builder, s.loc, s.dtype) : s.arg(1);
+  return number ? number->materialize(s.builder, s.loc, s.dtype)
+                : s.exactArg(1);
 }
 
 Value torch_ltc::emitMul(ElementwiseBody &s) {
@@ -62,12 +63,14 @@ Value torch_ltc::emitDiv(ElementwiseBody &s) {
 
 /// torch divides 16-bit floats in float32 if the divisor is a number or has one
 /// element; otherwise it rounds after each step.
+static bool dividesByOneNumber(ElementwiseBody &s) {
+  return !s.op.isTensor(1) ||
+         llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
+}
+
 Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
-  bool isOneNumber =
-      !s.op.isTensor(1) ||
-      llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
-  return isOneNumber ? s.floorDiv(s.arg(0), exactFactor(s))
-                     : s.floorDivInSteps(s.arg(0), s.arg(1));
+  return dividesByOneNumber(s) ? s.floorDiv(s.arg(0), exactFactor(s))
+                               : s.floorDivInSteps(s.arg(0), s.arg(1));
 }
 
 /// (self, other, rounding_mode)
@@ -77,12 +80,13 @@ Value torch_ltc::emitDivMode(ElementwiseBody &s) {
     return emitFloorDivide(s);
   Value quotient = emitDiv(s);
   if (mode == "trunc" && s.isFloat())
-    return s.unary<math::TruncOp>(quotient);
+    return s.unary<math::TruncOp>(dividesByOneNumber(s) ? quotient
+                                                        : s.rounded(quotient));
   return quotient;
 }
 
 Value torch_ltc::emitRemainder(ElementwiseBody &s) {
-  return s.floorRemainder(s.arg(0), s.rounded(s.arg(1)));
+  return s.floorRemainder(s.rounded(s.arg(0)), s.rounded(s.arg(1)));
 }
 
 Value torch_ltc::emitFmod(ElementwiseBody &s) {
@@ -142,7 +146,7 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
   if (!s.isFloat())
     return integerPower(s);
   Value one = s.constant(1);
-  Value x = s.arg(0);
+  Value x = s.rounded(s.arg(0));
   // torch's pow kernel has special cases for these exponents.
   std::optional<double> exponent = s.known(1);
   if (exponent == 0.0)
@@ -161,7 +165,7 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
     return s.div(one, x);
   if (exponent == -2.0)
     return s.div(one, squareInPower(s, x));
-  Value power = s.binary<math::PowFOp>(x, s.arg(1));
+  Value power = s.binary<math::PowFOp>(x, s.rounded(s.arg(1)));
   if (exponent || s.op.isTensor(1))
     return power;
   // The exponent is a dynamic scalar. At -0 and -inf, sqrt and rsqrt differ
@@ -190,8 +194,9 @@ Value torch_ltc::emitAtan2(ElementwiseBody &s) {
 }
 
 Value torch_ltc::emitXlogy(ElementwiseBody &s) {
-  Value x = s.arg(0), y = s.arg(1), zero = s.constant(0);
-  Value product = s.mul(x, s.log(y));
+  Value x = s.rounded(s.arg(0)), y = s.rounded(s.arg(1));
+  Value zero = s.constant(0);
+  Value product = s.mul(x, s.rounded(s.log(y)));
   Value isZero = s.compare(Comparison::eq, x, zero);
   return s.select(s.isNan(y), y, s.select(isZero, zero, product));
 }

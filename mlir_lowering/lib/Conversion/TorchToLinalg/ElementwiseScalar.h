@@ -17,9 +17,9 @@ namespace mlir::torch_ltc {
 /// dtype: float32 for the 16-bit floats, so that each op rounds once.
 class ElementwiseBody : public ScalarBuilder {
 public:
-  /// `common` is torch's common dtype of the op. If `exactScalars`, numbers and
-  /// rank-0 operands aren't rounded to `common` first (torch's arithmetic
-  /// kernels read them as `opmath_t`). `elements` has one value for each tensor
+  /// `common` is torch's common dtype of the op. If `exactScalars`, numbers
+  /// aren't rounded to `common` first (torch's arithmetic kernels read them as
+  /// `opmath_t`). `elements` has one value for each tensor
   /// operand, at the operand's position.
   ElementwiseBody(OpBuilder &builder, OpLowering &op, Type common,
                   bool exactScalars, ArrayRef<Value> elements)
@@ -31,6 +31,9 @@ public:
   bool has(unsigned position) const { return !op.isNone(position); }
   /// The operand in the compute dtype.
   Value arg(unsigned position);
+  /// Like `arg`, but with `exactScalars`, tensors of rank 0 aren't rounded to
+  /// the common dtype either.
+  Value exactArg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
   Value argTruth(unsigned position);
   /// Rounds `value` to the common dtype, as kernels that compute in a 16-bit
