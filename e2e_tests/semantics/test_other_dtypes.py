@@ -161,3 +161,34 @@ def test_a_view_of_wider_elements_begins_with_one(
             return str(error).split(" [aten::")[0]
 
     assert seen("lazy") == seen("cpu")
+
+
+def _complex(x: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_complex(x.view(-1, 2))
+
+
+#: Writes, by ops that have no traced form, to a view of the memory with another dtype.
+EAGER_WRITES: dict[str, Callable[[torch.Tensor], object]] = {
+    "scan of integers": lambda x: x.view(torch.int32).cumsum_(0),
+    "scan of a part": lambda x: x[2:].view(torch.int32).cumsum_(0),
+    "scan of bytes": lambda x: x.view(torch.uint8)[::2].cumsum_(0),
+    "imaginary parts": lambda x: torch.eq(x[:2], 1, out=_complex(x).imag),
+    "real parts": lambda x: torch.sum(x.view(2, 2).double(), 0, out=_complex(x).real),
+    "product": lambda x: torch.prod(x.view(2, 2) + 1, 0, out=_complex(x).imag),
+    "two results": lambda x: torch.sort(
+        x[:2], out=(_complex(x).real, torch.empty(0, dtype=torch.long, device=x.device))
+    ),
+    "larger elements": lambda x: torch.gt(
+        x.view(2, 2), 1, out=x.view(torch.int64).view(torch.float32).view(2, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EAGER_WRITES)
+def test_eager_writes_to_a_view_of_another_dtype(name: str) -> None:
+    results = []
+    for device in ("cpu", "lazy"):
+        x = torch.tensor([1.0, 2.0, 0.5, 4.0], device=device)
+        EAGER_WRITES[name](x)
+        results.append(x.cpu().view(torch.int32))
+    assert torch.equal(*results)
