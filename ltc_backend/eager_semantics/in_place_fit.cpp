@@ -1,7 +1,7 @@
 //===- in_place_fit.cpp - In-place ops whose result is predictable --------===//
 
 #include "eager_semantics/in_place.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "shape/shape_inference.h"
 
 #include <ATen/native/TypeProperties.h>

@@ -12,7 +12,7 @@
 
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "tracing/boxed_kernels.h"
 
 using namespace torch_ltc;

@@ -17,7 +17,7 @@
 #include "graph/live_tensors.h"
 #include "ir/op_counters.h"
 #include "ir/op_record.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "memory/blocking.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
@@ -70,24 +70,11 @@ public:
   int64_t bytes = 0;
 
   IValue convert(const IValue &value, bool written) {
-    if (value.isTensor())
-      return toCpu(value.toTensor(), written);
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor &tensor : value.toTensorVector())
-        list.push_back(toCpu(tensor, written));
-      return list;
-    }
-    if (isOptionalTensorList(value)) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
-        list.push_back(tensor ? std::optional(toCpu(*tensor, written))
-                              : std::nullopt);
-      return list;
-    }
     if (value.isDevice() && value.toDevice().is_lazy())
       return c10::Device(c10::kCPU);
-    return value;
+    return mapTensors(value, [&](const at::Tensor &tensor) {
+      return toCpu(tensor, written);
+    });
   }
 
   /// The lazy argument whose CPU version is `result`, or an undefined tensor.

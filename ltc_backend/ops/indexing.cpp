@@ -13,7 +13,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "ops/checked_zero.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"

@@ -1,7 +1,7 @@
 //===- eager_check.cpp - Checks of calls with eager's kernels -------------===//
 
 #include "shape/eager_check.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 
 #include <ATen/Functions.h>
 #include <ATen/ScalarOps.h>
@@ -159,23 +159,10 @@ public:
       : isDivision(isDivision), isReduced(isReduced) {}
 
   IValue of(const IValue &value) {
-    if (value.isTensor())
-      return of(value.toTensor());
-    if (value.isTensorList()) {
-      c10::List<at::Tensor> list;
-      for (const at::Tensor &tensor : value.toTensorVector())
-        list.push_back(of(tensor));
-      return list;
-    }
-    if (isOptionalTensorList(value)) {
-      c10::List<std::optional<at::Tensor>> list;
-      for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
-        list.push_back(tensor ? std::optional(of(*tensor)) : std::nullopt);
-      return list;
-    }
     if (value.isDevice())
       return c10::Device(c10::kCPU);
-    return value;
+    return mapTensors(value,
+                      [this](const at::Tensor &tensor) { return of(tensor); });
   }
 
 private:

@@ -1,6 +1,6 @@
 //===- meta_kernel.cpp - Shapes from PyTorch's Meta kernels ---------------===//
 
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "shape/shape_inference.h"
 
 #include <ATen/EmptyTensor.h>
@@ -35,28 +35,14 @@ at::Tensor toMeta(const at::Tensor &tensor) {
 
 /// Returns `value` in the form that the Meta kernel needs for `argument`.
 c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
-  if (value.isTensor())
-    return toMeta(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const c10::IValue &element : value.toListRef())
-      list.push_back(toMeta(element.toTensor()));
-    return list;
-  }
-  if (isOptionalTensorList(value)) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const c10::IValue &element : value.toListRef())
-      list.push_back(element.isNone() ? std::optional<at::Tensor>()
-                                      : toMeta(element.toTensor()));
-    return list;
-  }
   // Constructors without a device would create CPU tensors.
   if (value.isDevice() || argument.name() == "device")
     return c10::Device(c10::kMeta);
   // The Meta kernel draws nothing, and would reject a CPU generator.
   if (value.isGenerator())
     return c10::IValue();
-  return value;
+  return mapTensors(value,
+                    [](const at::Tensor &tensor) { return toMeta(tensor); });
 }
 
 void addResult(const at::Tensor &tensor, ResultShapes &results) {

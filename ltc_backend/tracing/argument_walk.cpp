@@ -4,7 +4,7 @@
 
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "shape/shape_inference.h"
 #include "shape/strides.h"
 

@@ -7,7 +7,7 @@
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
 #include "ir/hash.h"
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
 #include "ir/trace_environment.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"

@@ -3,7 +3,8 @@
 #ifndef TORCH_LTC_TRACING_WRITING_CALL_H
 #define TORCH_LTC_TRACING_WRITING_CALL_H
 
-#include "ir/optional_tensor_list.h"
+#include "ir/tensor_arguments.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -11,26 +12,6 @@
 #include <string>
 
 namespace torch_ltc {
-
-/// Returns `value` with each of its tensors replaced by `function(tensor)`.
-template <typename Function>
-c10::IValue mapTensors(const c10::IValue &value, Function function) {
-  if (value.isTensor())
-    return function(value.toTensor());
-  if (value.isTensorList()) {
-    c10::List<at::Tensor> list;
-    for (const at::Tensor &tensor : value.toTensorVector())
-      list.push_back(function(tensor));
-    return list;
-  }
-  if (isOptionalTensorList(value)) {
-    c10::List<std::optional<at::Tensor>> list;
-    for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
-      list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
-    return list;
-  }
-  return value;
-}
 
 /// Whether `predicate` holds for a defined tensor in `values` or in their
 /// lists.

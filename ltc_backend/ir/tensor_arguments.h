@@ -1,7 +1,7 @@
-//===- optional_tensor_list.h - Lists of optional tensors -------*- C++ -*-===//
+//===- tensor_arguments.h - Tensors in an op's arguments --------*- C++ -*-===//
 
-#ifndef TORCH_LTC_IR_OPTIONAL_TENSOR_LIST_H
-#define TORCH_LTC_IR_OPTIONAL_TENSOR_LIST_H
+#ifndef TORCH_LTC_IR_TENSOR_ARGUMENTS_H
+#define TORCH_LTC_IR_TENSOR_ARGUMENTS_H
 
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
@@ -32,6 +32,26 @@ toOptionalTensors(const c10::IValue &value) {
   return tensors;
 }
 
+/// Returns `value` with each of its tensors replaced by `function(tensor)`.
+template <typename Function>
+c10::IValue mapTensors(const c10::IValue &value, Function function) {
+  if (value.isTensor())
+    return function(value.toTensor());
+  if (value.isTensorList()) {
+    c10::List<at::Tensor> list;
+    for (const at::Tensor &tensor : value.toTensorVector())
+      list.push_back(function(tensor));
+    return list;
+  }
+  if (isOptionalTensorList(value)) {
+    c10::List<std::optional<at::Tensor>> list;
+    for (const std::optional<at::Tensor> &tensor : toOptionalTensors(value))
+      list.push_back(tensor ? std::optional(function(*tensor)) : std::nullopt);
+    return list;
+  }
+  return value;
+}
+
 } // namespace torch_ltc
 
-#endif // TORCH_LTC_IR_OPTIONAL_TENSOR_LIST_H
+#endif // TORCH_LTC_IR_TENSOR_ARGUMENTS_H
