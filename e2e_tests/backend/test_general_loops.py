@@ -341,8 +341,6 @@ CONSTANT_IF_CUT = {
 @pytest.mark.parametrize("is_cut", [False, True], ids=["whole", "cut"])
 @pytest.mark.parametrize("name", LOOPS)
 def test_compiles_few_programs(name: str, is_cut: bool) -> None:
-    if is_cut and name in CONSTANT_IF_CUT:
-        pytest.skip(CONSTANT_IF_CUT[name])
     inputs_of, loss_of = LOOPS[name]
     start = torch.randn(5)
     torch.lazy.synchronize()
@@ -358,7 +356,9 @@ def test_compiles_few_programs(name: str, is_cut: bool) -> None:
             results.append([loss.detach().cpu(), w.grad.cpu()])
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
     most = 3 * MOST_COMPILATIONS if is_cut else MOST_COMPILATIONS
-    assert torch_ltc.metrics()["compilations"] <= most
+    # A reason that no longer applies must be removed from the table.
+    isnt_general = is_cut and name in CONSTANT_IF_CUT
+    assert (torch_ltc.metrics()["compilations"] > most) == isnt_general
 
 
 def _resize(mode: str, draw: random.Random) -> Iterator[tuple[Tensor, ...]]:

@@ -51,7 +51,6 @@ public:
   bool run() {
     findSlots();
     bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
-    isFitted.assign(graph.slots.size(), false);
     fitParameters();
     others = symbols;
     if (order != NumberOrder::Nodes)
@@ -216,10 +215,11 @@ private:
         value = SizeExpression::of(term);
       }
       graph.slots[i].value = *value;
-      isFitted[i] = true;
     }
   }
 
+  /// Whether `fitBySize` fits the slot, and not the passes over parameters and
+  /// nodes.
   bool isFittedBySize(const NumberSlot &slot) const {
     if (order == NumberOrder::Nodes)
       return false;
@@ -235,7 +235,8 @@ private:
       std::optional<std::vector<std::vector<SizeCandidate>>> operands;
       for (; slot < graph.slots.size() && graph.slots[slot].node == i; ++slot) {
         NumberSlot &number = graph.slots[slot];
-        if (number.kind == NumberSlot::Kind::ParameterSize || isFitted[slot])
+        if (number.kind == NumberSlot::Kind::ParameterSize ||
+            isFittedBySize(number))
           continue;
         Column column = columnOf(number);
         if (!operands)
@@ -268,7 +269,7 @@ private:
     for (const NumberSlot &other : graph.slots)
       if (other.node == length.node &&
           other.kind == NumberSlot::Kind::Integer && areFound &&
-          !isFitted[&other - graph.slots.data()] &&
+          !isFittedBySize(other) &&
           (!isPad || otherPad(length, columnOf(other))))
         areFound = bool(fitArgument(columnOf(other), operands, others,
                                     std::min(arguments, Relations::Some)));
@@ -445,7 +446,6 @@ private:
   Bounds boundsVary;
   NumberOrder order;
   SliceBounds bounds;
-  std::vector<bool> isFitted; // by slot: whether `fitBySize` has fitted it
   bool hasPaddedLengths = false;
   std::vector<SizeCandidate> symbols, others;
 };

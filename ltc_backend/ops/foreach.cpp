@@ -148,8 +148,9 @@ private:
                  : nullptr;
     };
     for (size_t i = 0; i < selves.size(); ++i)
-      if (!firstWrite.emplace(memoryOf(selves[i].toTensor()), i).second)
-        return true;
+      if (const void *memory = memoryOf(selves[i].toTensor()))
+        if (!firstWrite.emplace(memory, i).second)
+          return true;
     for (size_t a = 1; a < arguments.size(); ++a) {
       if (repetition.arguments[a] != Element::OfTensorList)
         continue;
@@ -172,11 +173,7 @@ private:
                 " of tensors that share memory isn't supported on device "
                 "'lazy': call the op for each tensor.");
     for (size_t i = 0; i < arguments[0].toListRef().size(); ++i) {
-      Stack element;
-      for (size_t a = 0; a < numArguments; ++a)
-        element.push_back(repetition.arguments[a] == Element::Whole
-                              ? arguments[a]
-                              : elementAt(arguments[a], i));
+      Stack element = elementOf(arguments, i);
       const auto &schema = single->schema().arguments();
       for (size_t a = numArguments; a < schema.size(); ++a)
         element.push_back(*schema[a].default_value());
@@ -184,12 +181,14 @@ private:
     }
   }
 
-  static IValue elementAt(const IValue &list, size_t i) {
-    if (list.isDoubleList())
-      return list.toDoubleVector()[i];
-    if (list.isIntList())
-      return list.toIntVector()[i];
-    return list.toListRef()[i];
+  /// Returns the arguments of the op on the `i`th tensors.
+  Stack elementOf(c10::ArrayRef<IValue> arguments, size_t i) const {
+    Stack element;
+    for (size_t a = 0; a < arguments.size(); ++a)
+      element.push_back(repetition.arguments[a] == Element::Whole
+                            ? arguments[a]
+                            : arguments[a].toListRef()[i]);
+    return element;
   }
 
   bool isFast(c10::ArrayRef<IValue> arguments) const {
@@ -230,19 +229,10 @@ private:
   }
 
   at::Tensor traceElement(c10::ArrayRef<IValue> arguments, size_t i) const {
-    c10::SmallVector<IValue, 6> element;
+    Stack element = elementOf(arguments, i);
     for (size_t a = 0; a < arguments.size(); ++a)
-      switch (repetition.arguments[a]) {
-      case Element::Whole:
-        element.push_back(arguments[a]);
-        break;
-      case Element::OfTensorList:
-        element.push_back(valueOf(arguments[a].toListRef()[i].toTensor()));
-        break;
-      case Element::OfNumberList:
-        element.push_back(arguments[a].toListRef()[i]);
-        break;
-      }
+      if (repetition.arguments[a] == Element::OfTensorList)
+        element[a] = valueOf(element[a].toTensor());
     const OpRecord &record = *repetition.record;
     while (element.size() < record.arguments.size())
       element.push_back(

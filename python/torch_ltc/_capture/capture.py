@@ -39,8 +39,6 @@ _ENTRIES = 64
 # compiled at once, and its code is watched.
 _RECORDINGS = 16
 _LONGEST_PAUSE = 256
-
-
 _SELDOM_REPEATED = (
     f"its calls seldom repeat a program, so only two of up to {_LONGEST_PAUSE} calls are "
     "recorded; call it without capture, or pad its tensors to a few sizes"
@@ -395,10 +393,10 @@ class Captured:
         return result
 
     def _traced(self, entry: _Entry, arguments, named, tensors) -> Any:
-        is_refused = entry.attempts >= _ATTEMPTS
-        if is_refused or not self._budget.allows():
-            if not is_refused:
-                self._note_fallback(_SELDOM_REPEATED, logging.WARNING)
+        if entry.attempts >= _ATTEMPTS:
+            return self._uncaptured(arguments, named)
+        if not self._budget.allows():
+            self._note_fallback(_SELDOM_REPEATED, logging.WARNING)
             return self._uncaptured(arguments, named)
         previous = self._last
         result, trace = self._record(entry, arguments, named, tensors)
