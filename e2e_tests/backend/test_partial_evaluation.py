@@ -77,6 +77,56 @@ def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
     assert weight.tolist() == [10.0] * 3
 
 
+def through_a_slice(x: torch.Tensor, wrong: torch.Tensor) -> None:
+    x[1:][wrong] = 1
+
+
+def through_several_views(x: torch.Tensor, wrong: torch.Tensor) -> None:
+    x.view(1, -1).t()[2:][wrong] = 1
+
+
+def through_a_transposed_square(x: torch.Tensor, wrong: torch.Tensor) -> None:
+    x.view(3, 3).t()[wrong] = 1
+
+
+def after_a_write(x: torch.Tensor, wrong: torch.Tensor) -> None:
+    view = x[1:]
+    view.mul_(2)
+    view[wrong] = 1
+
+
+def before_a_write(x: torch.Tensor, wrong: torch.Tensor) -> None:
+    x[wrong] = 1
+    x.add_(1)
+
+
+WRITES = [
+    through_a_slice,
+    through_several_views,
+    through_a_transposed_square,
+    after_a_write,
+    before_a_write,
+]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
+def test_a_failed_write_leaves_the_value(write: Callable, is_new: bool) -> None:
+    """`is_new`: whether the tensor is computed in the step whose write fails."""
+    expected = torch.arange(9.0) * 2
+    with pytest.raises(IndexError):
+        write(expected, torch.tensor([99]))
+    x = torch.arange(9.0).to("lazy") * 2
+    if not is_new:
+        torch_ltc.mark_step()
+    write(x, torch.tensor([99]).to("lazy"))
+    torch_ltc.mark_step()
+    with pytest.raises(IndexError):
+        x.cpu()
+    assert torch.equal(x.cpu(), expected)
+    assert torch.equal((x + 1).cpu(), expected + 1)
+
+
 def test_an_only_failure_names_its_command(tier: str) -> None:
     quotient = division_by_zero(torch.ones(1))
     torch_ltc.mark_step()

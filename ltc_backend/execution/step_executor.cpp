@@ -112,6 +112,29 @@ private:
   Graph built;
 };
 
+/// Whether the value at `position` is the new value of a tensor: the result of
+/// an op in place, or what functionalization makes of it if the op was called
+/// on a view.
+bool isWritten(const Graph &graph, uint32_t position) {
+  while (!graph.nodes[position]->isData()) {
+    const auto &node = static_cast<const OpNode &>(*graph.nodes[position]);
+    if (node.isInPlace())
+      return true;
+    const OpRecord &record = node.record();
+    if (record.family != Family::data_movement)
+      return false;
+    size_t numOperands = node.operands().size();
+    // slice_scatter(base, new value of the view)
+    bool isScatter =
+        record.strideRule == StrideRule::LikeSelf && numOperands == 2;
+    if (!isScatter && numOperands != 1)
+      return false;
+    uint32_t first = graph.firstOperand[position];
+    position = graph.operands[first + (isScatter ? 1 : 0)].position;
+  }
+  return false;
+}
+
 HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
                        const torch::lazy::Shape &shape, ScheduledStep &step) {
   const OutputPlan &plan = program.outputs[index];
@@ -121,22 +144,21 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
                          ? graph.parameters[plan.parameter]->buffer()
                      : step.headStart ? step.headStart->outputs[index]
                                       : Buffer::deferred(byteSize(shape));
+  const bool keepsOld = isWritten(graph, graph.results[index].position);
   if (!plan.updatedParameter)
-    return HostData::create(shape, buffer, step.completion);
+    return HostData::create(
+        shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
   const HostData &old = *graph.parameters[*plan.updatedParameter];
-  const GraphNode *node = graph.nodes[graph.results[index].position];
   // If the step that should have computed the old value failed, there may be no
   // old value to keep.
   const CompletionPtr &producer = old.producer();
   bool hasFailed =
       producer && producer->isDone() && producer->waitFor(old.buffer().get());
-  bool isWritten =
-      !node->isData() && static_cast<const OpNode *>(node)->isInPlace();
-  bool keepsOld = isWritten && !hasFailed;
   HostDataPtr data = HostData::create(
-      shape, buffer, keepsOld ? step.updatesCompletion : step.completion);
+      shape, buffer,
+      keepsOld && !hasFailed ? step.updatesCompletion : step.completion);
   data->setName(old.name());
-  if (isWritten)
+  if (keepsOld)
     data->setSizeMarks(old.sizeMarks());
   return data;
 }

@@ -290,9 +290,9 @@ private:
       StepOutcome &update = outcome.ofUpdates[buffer];
       result = update = {error, outcome.staleInput};
       std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
-      if (!error || !updated || inputErrors[*updated])
+      if (!error || (updated && inputErrors[*updated]))
         continue;
-      if (!results.empty() && !results[i].before.defined())
+      if (results.empty() ? !updated : !results[i].before.defined())
         continue;
       update = {nullptr, error};
       if (!results.empty())

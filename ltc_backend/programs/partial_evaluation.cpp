@@ -41,16 +41,33 @@ public:
 
 private:
   /// Returns the value of the first operand that has one, along the operands
-  /// that each op's result replaces.
+  /// that each op's result replaces. Ops that view or copy that operand are
+  /// applied to its value.
   at::Tensor valueBefore(ResultRef ref) const {
-    const torch::lazy::Shape &shape = graph.shape(ref);
+    std::vector<size_t> views;
     while (causes[ref.position]) {
+      const SnapshotNode &node = graph.nodes[ref.position];
       std::optional<ResultRef> replaced = replacedValue(graph, ref);
-      if (!replaced || graph.shape(*replaced) != shape)
+      if (!replaced)
+        return {};
+      if (node.numOperands == 1 && node.record->family == Family::data_movement)
+        views.push_back(ref.position);
+      else if (graph.shape(*replaced) != graph.shape(ref))
         return {};
       ref = *replaced;
     }
-    return copyOf(ref);
+    if (views.empty())
+      return copyOf(ref);
+    std::vector<std::vector<at::Tensor>> known(graph.nodes.size());
+    at::Tensor value = values[ref.position][ref.index];
+    for (; !views.empty(); views.pop_back()) {
+      const SnapshotNode &node = graph.nodes[views.back()];
+      ResultRef operand = graph.operands[node.firstOperand];
+      known[operand.position].resize(operand.index + 1);
+      known[operand.position][operand.index] = value;
+      value = interpretNode(graph, views.back(), known, run.scalars)[0];
+    }
+    return value.clone(at::MemoryFormat::Contiguous);
   }
 
   at::Tensor copyOf(ResultRef ref) const {
