@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Call = Callable[[Tensor], Tensor]
@@ -29,7 +30,33 @@ CALLS: dict[str, tuple[torch.dtype, Call]] = {
         torch.float32,
         lambda x: x.index_reduce(0, _positions(x), x[1:], "amax"),
     ),
+    "median": (torch.bool, torch.median),
+    "median of rows": (torch.bool, lambda x: x.view(10, -1).median(1)),
+    "nanmedian": (torch.bool, torch.nanmedian),
+    "trace": (torch.bool, lambda x: x.view(10, -1).trace()),
+    "mvlgamma": (torch.bool, lambda x: x.mvlgamma(1)),
+    "renorm": (torch.float32, lambda x: x.view(10, -1).renorm(1, 5, 1)),
+    "interpolation": (torch.int64, lambda x: _twice_as_long(x)),
+    "pooling": (torch.bool, lambda x: F.avg_pool3d(x.view(1, 1, 2, 2, -1), 2)),
+    "pooling of rows": (torch.int64, lambda x: F.adaptive_avg_pool1d(x.view(1, -1), 2)),
+    "cubic samples of volumes": (torch.float32, lambda x: _cubic_samples(x)),
+    "gradient of an empty result": (
+        torch.float32,
+        lambda x: torch.ops.aten._adaptive_avg_pool2d_backward(
+            x.new_empty(1, 1, 0, 0), x.view(1, 1, 10, -1)
+        ),
+    ),
 }
+
+
+def _twice_as_long(x: Tensor) -> Tensor:
+    return F.interpolate(x.view(1, 1, -1), scale_factor=2, mode="linear")
+
+
+def _cubic_samples(x: Tensor) -> Tensor:
+    grid = x.new_zeros(1, 2, 2, 2, 3)
+    volume = x.view(1, 1, 2, 2, -1)
+    return F.grid_sample(volume, grid, mode="bicubic", align_corners=False)
 
 
 def _positions(x: Tensor) -> Tensor:

@@ -6,7 +6,8 @@
 // with the operands' sizes and dtypes. Most ops only compare sizes with each
 // other and with 0 and 1. Calls of such an op with the same pattern of equal
 // sizes are of the same kind, so a loop whose sizes vary doesn't compute
-// everything twice.
+// everything twice. For the other ops, the first large call of each kind is
+// made with small sizes, and only rejected dtypes and dims count.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 from torch_ltc._backend import bindings
 
@@ -171,40 +171,68 @@ _MAX_ELEMENTS = 4096
 _taken: dict[tuple, bool] = {}
 
 
-def _stand_in(value: Any) -> Any:
-    """Replaces a lazy tensor by a CPU tensor of its sizes and dtype. Integers are zero,
-    which is an index in range."""
+#: Sizes up to this are their own stand-ins.
+_MAX_EXACT = 8
+
+
+def _small_numbers(leaves: list[Any]) -> dict[int, int]:
+    """Maps sizes and integers above 8 to small ones in the same order, so that eager's
+    comparisons of them have the same results (unless it divides or adds them)."""
+    numbers = {leaf for leaf in leaves if type(leaf) is int and leaf > _MAX_EXACT}
+    for leaf in leaves:
+        if isinstance(leaf, torch.Tensor):
+            numbers.update(size for size in leaf.shape if size > _MAX_EXACT)
+    return {number: _MAX_EXACT + 1 + i for i, number in enumerate(sorted(numbers))}
+
+
+def _stand_in(value: Any, small: dict[int, int]) -> Any:
+    """Replaces a lazy tensor by a CPU tensor of its dtype and of its sizes, or of those
+    that `small` has instead. Integers are zero, which is an index in range."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
         is_index = not value.is_floating_point() and value.dtype != torch.bool
         make = torch.zeros if is_index else torch.ones
-        return make(value.shape, dtype=value.dtype, device="cpu")
+        sizes = [small.get(size, size) for size in value.shape]
+        return make(sizes, dtype=value.dtype, device="cpu")
+    if type(value) is int:
+        return small.get(value, value)
     return torch.device("cpu") if isinstance(value, torch.device) else value
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: Any, small: dict[int, int]) -> Any:
     if isinstance(value, torch.Tensor):
-        return (tuple(value.shape), value.dtype, value.device.type)
-    return (type(value), repr(value))
+        sizes = tuple(small.get(size, size) for size in value.shape)
+        return (sizes, value.dtype, value.device.type)
+    return (
+        type(value),
+        small.get(value) or value if type(value) is int else repr(value),
+    )
 
 
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether eager's kernel accepts these sizes, dtypes and numbers. Formulas check
     less strictly, so eager's kernel first runs on stand-ins, once for each combination of
-    these; calls with more than 4096 elements are accepted without this trial."""
+    these. In calls with more than 4096 elements, small sizes take the place of sizes, and
+    the stand-ins only have the true sizes if eager rejects the small ones."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
         return False  # a formula would make sizes constants of the compiled graph
-    if sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS:
-        return True
-    key = (op, spec, *map(_kind, leaves))
+    is_large = sum(tensor.numel() for tensor in tensors) > _MAX_ELEMENTS
+    small = _small_numbers(leaves) if is_large else {}
+    accepts_small = is_large and _accepts(op, leaves, spec, small)
+    return accepts_small or _accepts(op, leaves, spec, {})
+
+
+def _accepts(op: Any, leaves: list[Any], spec: Any, small: dict[int, int]) -> bool:
+    key = (op, spec, *(_kind(leaf, small) for leaf in leaves))
     if key not in _taken:
         if len(_taken) > _MAX_ELEMENTS:
             _taken.clear()
         try:
             # The user's modes must not see this call.
             with _disable_current_modes(), torch._C._AutoDispatchBelowAutograd():
-                given, named = tree_map(_stand_in, (args, kwargs))
+                stand_ins = [_stand_in(leaf, small) for leaf in leaves]
+                given, named = tree_unflatten(stand_ins, spec)
                 bindings().check_unchecked_operands(op.name(), *given, **named)
                 op(*given, **named)
             _taken[key] = True
