@@ -31,6 +31,10 @@ def _rows(x: torch.Tensor, count: int = 4) -> torch.Tensor:
     return torch.linspace(-1, 1, count * 5, device=x.device).reshape(count, 5)
 
 
+def _small(x: torch.Tensor) -> torch.Tensor:
+    return T([5, -6], dtype=torch.int8).to(x.device)
+
+
 #: Name -> function of a tensor, valid values, invalid values.
 CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
     "bernoulli above 1": (torch.bernoulli, T([1.0, 0.0]), T([0.5, 1.2])),
@@ -67,6 +71,13 @@ CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
     "one_hot negative": (lambda i: F.one_hot(i, 4), T([0, 3]), T([0, -1])),
     "one_hot negative and too large": (lambda i: F.one_hot(i, 4), T([0, 3]), T([9, -1])),
     "one_hot of any number": (lambda i: F.one_hot(i), T([0, 3]), T([3, -1])),
+    "masked_fill": (lambda v: _small(v).masked_fill(_small(v) > 0, v[0]), T([127, 0]), T([128, 0])),
+    "masked_fill of unsigned": (lambda v: _small(v).byte().masked_fill(_small(v) > 0, v[0]), T([-255, 0]), T([-256, 0])),
+    "masked_fill of integers by a float": (lambda v: _small(v).masked_fill(_small(v) > 0, v[0]), T([-128.0, 0]), T([float("nan"), 0])),
+    "masked_fill of floats": (lambda v: _rows(v.float()).masked_fill(_rows(v.float()) > 0, v[0]), T([float("inf"), 0], dtype=torch.float64), T([1e300, 0], dtype=torch.float64)),
+    "index_fill": (lambda v: _small(v).index_fill(0, T([0]).to(v.device), v[0]), T([-128, 0]), T([-129, 0])),
+    "zero as an int8": (lambda v: _small(v) // v[0], T([255, 0]), T([256, 0])),
+    "remainder by zero as an int8": (lambda v: _small(v) % v[0], T([255, 0]), T([512, 0])),
     "scatter_add": (lambda i: _rows(i).scatter_add(1, i, _rows(i)), T([[0], [1]]), T([[0], [77]])),
 }  # fmt: skip
 

@@ -2,7 +2,11 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
+
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -21,8 +25,57 @@ static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
   return b.replaceWith({b.add(b.view(token, {b.numElements(token)}), zero)});
 }
 
+/// Whether `value` is in the range of `dtype` by the rules of
+/// c10::checked_convert: negative integers wrap in unsigned dtypes, and
+/// infinity and NaN are values of every float. Null if every value of its dtype
+/// is.
+static Value isInRange(FormulaBuilder &b, Value value, Type dtype) {
+  Type given = b.dtype(value);
+  if (isa<mlir::ComplexType>(given) || isa<mlir::ComplexType>(dtype) ||
+      given.isInteger(1) || dtype.isInteger(1) || given == dtype)
+    return {};
+  if (auto to = dyn_cast<mlir::FloatType>(dtype)) {
+    double largest =
+        APFloat::getLargest(to.getFloatSemantics()).convertToDouble();
+    auto from = dyn_cast<mlir::FloatType>(given);
+    if (!from ||
+        APFloat::getLargest(from.getFloatSemantics()).convertToDouble() <=
+            largest)
+      return {};
+    Value magnitude = b.abs(value);
+    return b.logicalNot(
+        b.logicalAnd(b.gt(magnitude, largest),
+                     b.lt(magnitude, std::numeric_limits<double>::infinity())));
+  }
+  auto to = cast<mlir::IntegerType>(dtype);
+  auto from = dyn_cast<mlir::IntegerType>(given);
+  if (from && from.getWidth() <= to.getWidth() &&
+      from.isUnsigned() == to.isUnsigned())
+    return {};
+  if (from && to.getWidth() == 64)
+    return {}; // the rules only differ for uint64
+  double bound = std::ldexp(1.0, to.getWidth() - !to.isUnsigned());
+  double lowest = !to.isUnsigned() ? -bound : from ? 1 - bound : 0;
+  return b.logicalAnd(b.ge(value, lowest), b.lt(value, bound));
+}
+
+// Eager converts the value to the dtype of `self` with a check.
+template <typename FillOp>
+static LogicalResult checkFillValue(FillOp op, FormulaBuilder &b) {
+  Value value = op.getValue();
+  Type dtype = b.dtype(op.getSelf());
+  Value isValid = isInRange(b, value, dtype);
+  if (!isValid)
+    return failure();
+  Value zero = b.view(b.zeroIfAll(isValid), {});
+  return b.replaceOperand(op->getNumOperands() - 1, // the value
+                          b.add(b.cast(value, dtype), b.cast(zero, dtype)));
+}
+
 void mlir::torch_ltc::populateCheckDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
   adder.add(decomposeAssert);
+  adder.add(checkFillValue<AtenMaskedFillTensorOp>);
+  adder.add(checkFillValue<AtenIndexFillIntTensorOp>);
 }

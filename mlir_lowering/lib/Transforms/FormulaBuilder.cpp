@@ -86,6 +86,11 @@ LogicalResult FormulaBuilder::replaceWith(ArrayRef<Value> values) {
   return success();
 }
 
+LogicalResult FormulaBuilder::replaceOperand(unsigned operand, Value value) {
+  rewriter.modifyOpInPlace(op, [&] { op->setOperand(operand, value); });
+  return success();
+}
+
 LogicalResult FormulaBuilder::replaceIfEmpty() {
   if (llvm::any_of(op->getResults(), [](Value result) {
         return !isTensorType(result.getType()) || numElements(result) != 0;

@@ -74,6 +74,8 @@ public:
   /// reshaped to their sizes. A value is null if the result isn't computed;
   /// fails if such a result is used.
   LogicalResult replaceWith(ArrayRef<Value> values);
+  /// Replaces the operand `operand` of the op, which stays.
+  LogicalResult replaceOperand(unsigned operand, Value value);
   /// Replaces the op by empty tensors if no result has elements; fails
   /// otherwise.
   LogicalResult replaceIfEmpty();

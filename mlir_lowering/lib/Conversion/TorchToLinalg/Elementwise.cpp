@@ -116,13 +116,25 @@ enum class DtypeRule {
 
 using ScalarEmitter = Value (*)(ElementwiseBody &);
 
-/// Checks that no element is zero: eager PyTorch raises an error if an integer
-/// is divided by zero. Divisors that aren't tensors are checked when the op is
-/// traced.
-static Value checkDivisor(OpLowering &op, Value divisor) {
+/// Checks that no element is zero in the dtype of the computation: eager
+/// PyTorch raises an error if an integer is divided by zero. Divisors that
+/// aren't tensors are checked when the op is traced.
+static Value checkDivisor(OpLowering &op, Value divisor, Type common) {
   auto type = cast<RankedTensorType>(divisor.getType());
   if (type.getNumElements() == 0)
     return divisor;
+  // The int64 divisor 256 of an int8 tensor is a zero.
+  if (unsigned width = cast<IntegerType>(common).getWidth();
+      width > 1 && width < type.getElementTypeBitWidth())
+    divisor = op.tensors.elementwise(
+        type.getShape(), type.getElementType(), divisor,
+        [&](OpBuilder &nested, Location loc, ValueRange arguments) {
+          Value narrow = arith::TruncIOp::create(
+              nested, loc, nested.getIntegerType(width), arguments[0]);
+          Value wide = arith::ExtSIOp::create(nested, loc,
+                                              type.getElementType(), narrow);
+          return SmallVector<Value>{wide};
+        })[0];
   return ltc::CheckBoundsOp::create(op.builder, op.loc, type, divisor,
                                     /*lower=*/0, /*upper=*/0,
                                     /*nonzero=*/true);
@@ -139,7 +151,7 @@ static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
   if (divides && !isa<FloatType>(common))
     for (auto [input, position] : llvm::zip(inputs, positions))
       if (position == 1 && isa<IntegerType>(op.dtype(1)))
-        input = checkDivisor(op, input);
+        input = checkDivisor(op, input, common);
   bool failed = false;
   SmallVector<Value> results = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), inputs,
