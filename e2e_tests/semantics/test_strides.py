@@ -93,7 +93,13 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "flatten": lambda x: [x.flatten(1), x.reshape(-1), x.unsqueeze(2)],
     "sum": lambda x: [x.sum(1), x.mean((2, 3), keepdim=True), x.amax(-1)],
     "softmax": lambda x: [x.softmax(1), x.log_softmax(-1)],
-    "cat": lambda x: torch.cat([x, x], 1),
+    "cat": lambda x: [
+        torch.cat([x, x], 1),
+        torch.cat([x, x.contiguous()]),
+        torch.cat([x.contiguous(), x], 2),
+        torch.cat([x[:, :1, :1, :1], x[:, :1, :1, :1].contiguous()], 1),
+        torch.cat([torch.empty(0).to(x.device), x], 1),
+    ],
     "pad": lambda x: F.pad(x, (1, 1, 0, 2)),
     "flip": lambda x: x.flip(2),
     "cumsum": lambda x: x.cumsum(1),
@@ -113,6 +119,16 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "masked_fill": lambda x: x.masked_fill(x > 0, 1.0),
     "tril": lambda x: x.tril(),
     "matmul": lambda x: x @ x.mT,
+    "cross": lambda x: torch.linalg.cross(x[..., :3], x[..., 1:4]),
+    "losses": lambda x: [
+        loss(*operands, reduction="none")
+        for loss in (
+            F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.soft_margin_loss,
+            F.binary_cross_entropy, F.binary_cross_entropy_with_logits,
+        )
+        for y in (x.sigmoid(),)
+        for operands in ((y, y), (y, y.contiguous()), (y.contiguous(), y))
+    ],
     "einsum": lambda x: torch.einsum("bchw,bdhw->bcd", x, x),
     "layer_norm": lambda x: F.layer_norm(x, (5,)),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),

@@ -196,6 +196,7 @@ STRIDE_RULES = (
     "preserve",
     "memory_format",
     "batch_norm",
+    "cat",
     "stack",
     "roll",
     "heads_inside",

@@ -235,6 +235,19 @@ at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
   return at::MemoryFormat::Contiguous;
 }
 
+/// Returns the memory format that all of the concatenated `tensors` suggest;
+/// contiguous if they differ.
+at::MemoryFormat joinedFormat(const c10::IValue &tensors) {
+  std::optional<at::MemoryFormat> common;
+  for (const c10::IValue &element : tensors.toListRef()) {
+    at::MemoryFormat format = element.toTensor().suggest_memory_format();
+    if (common && format != *common)
+      return at::MemoryFormat::Contiguous;
+    common = format;
+  }
+  return common.value_or(at::MemoryFormat::Contiguous);
+}
+
 /// The memory format that `tensor` suggests with a dim of size 1 appended.
 at::MemoryFormat widenedFormat(const at::Tensor &tensor) {
   Sizes sizes(tensor.sizes());
@@ -261,8 +274,7 @@ Strides stackStrides(const Arguments &named,
   Sizes joined(shape.begin(), shape.end());
   joined.erase(joined.begin() + int64_t(dim));
   joined[dim] *= shape[dim];
-  Strides strides =
-      packedStrides(joined, suggestedFormat(arguments, rank, false));
+  Strides strides = packedStrides(joined, joinedFormat(arguments[0]));
   auto split = at::detail::computeStride(joined, strides, shape);
   return split ? Strides(*split) : packedStrides(shape);
 }
@@ -363,6 +375,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
                     resultSizes[3], resultSizes[1] * resultSizes[3], 1});
   case StrideRule::MatrixColumns:
     return matrixStrides(arguments, resultSizes);
+  case StrideRule::Cat:
+    return packedStrides(resultSizes, joinedFormat(arguments[0]));
   case StrideRule::Stack:
     return stackStrides(named, arguments, resultSizes);
   case StrideRule::Roll:

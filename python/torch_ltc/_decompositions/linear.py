@@ -76,13 +76,14 @@ def _norm_gradient(grad: Tensor, x: Tensor, p: float, norm: Tensor) -> Tensor:
 
 
 def cross(x: Tensor, other: Tensor, dim: int = -1) -> Tensor:
-    """Returns the cross product of vectors of size 3 along `dim`. Each product is rounded,
-    as in eager, which matters for 16-bit floats. Raises ValueError for other sizes."""
+    """Returns the cross product of vectors of size 3 along `dim`, with row-major strides.
+    Each product is rounded, as in eager, which matters for 16-bit floats. Raises ValueError
+    for other sizes."""
     if x.dim() != other.dim() or x.size(dim) != 3 or other.size(dim) != 3:
         raise ValueError("no vectors in space")
     x, other = torch.broadcast_tensors(x, other)
     forth = x.roll(-1, dim) * other.roll(-2, dim)
-    return forth - x.roll(-2, dim) * other.roll(-1, dim)
+    return (forth - x.roll(-2, dim) * other.roll(-1, dim)).contiguous()
 
 
 def trilinear(
@@ -97,8 +98,11 @@ def trilinear(
 ) -> Tensor:
     """Sums the products of three tensors over `sumdim`, after each was unsqueezed at its
     expanded dims. Like eager, first sums the products of the first two over the dims that
-    the third lacks, and rounds these sums."""
+    the third lacks, and rounds these sums. The size of a dim that no tensor has is 0 in
+    eager (torch 2.13), which is left to its kernel."""
     del unroll_dim
+    if set(expand1) & set(expand2) & set(expand3):
+        raise ValueError("no tensor has this dim")
     for dim in expand1:
         i1 = i1.unsqueeze(dim)
     for dim in expand2:
