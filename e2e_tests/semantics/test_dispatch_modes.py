@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch_ltc
 from semantics.comparison import compare
+from subprocesses import run_python
 from torch import nn
 from torch._decomp import get_decompositions
 from torch.autograd.graph import allow_mutation_on_saved_tensors
@@ -144,19 +145,49 @@ def of_a_weight(x: torch.Tensor) -> list:
     return [weight, weight.grad]
 
 
+def through_a_list(x: torch.Tensor) -> list:
+    leaf = x.detach().requires_grad_()
+    y = leaf.clone()
+    product = y * y
+    with torch.no_grad():
+        torch._foreach_add_([y], 1.0)
+    product.sum().backward()
+    return [leaf.grad, y]
+
+
 def twice(x: torch.Tensor) -> list:
     leaf = x.detach().requires_grad_()
     (first,) = torch.autograd.grad((leaf**3).sum(), leaf, create_graph=True)
     return [first.detach(), *torch.autograd.grad(first.sum(), leaf)]
 
 
-@pytest.mark.parametrize("program", [of_a_product, through_a_view, of_a_weight, twice])
+PROGRAMS = [of_a_product, through_a_view, through_a_list, of_a_weight, twice]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_saved_tensors_that_are_written(program: Callable) -> None:
     def allowed(x: torch.Tensor) -> list:
         with allow_mutation_on_saved_tensors():
             return program(x)
 
     compare(allowed, torch.arange(6.0).view(2, 3))
+
+
+def test_the_first_lazy_tensor_is_saved() -> None:
+    run_python("""
+        import torch
+        import torch_ltc
+        from torch.autograd.graph import allow_mutation_on_saved_tensors
+
+        with allow_mutation_on_saved_tensors():
+            x = torch.ones(3, device="lazy", requires_grad=True)
+            y = x.clone()
+            product = y * y
+            with torch.no_grad():
+                y.mul_(3)
+            product.sum().backward()
+            assert x.grad.tolist() == [2, 2, 2]
+        """)
 
 
 def test_a_saved_cpu_tensor_is_written_from_a_lazy_one() -> None:

@@ -260,6 +260,48 @@ def test_quotients_in_place(divisor: object, mode: str | None) -> None:
     assert bool(both(program)) == (mode is None)
 
 
+def test_out_that_is_read() -> None:
+    def program(device: str) -> torch.Tensor:
+        out = torch.ones(2, 4, device=device)
+        rows = torch.arange(12.0, device=device).view(3, 4)
+        factors = torch.arange(6.0, device=device).view(2, 3)
+        return torch._compute_linear_combination(rows, factors, out=out)
+
+    both(program)
+
+
+def _with_numbers_of_a_tensor(x: list[torch.Tensor]) -> None:
+    torch._foreach_addcmul_(x, x, x, torch.tensor([2.0, 3.0]))
+
+
+def _with_a_complex_number(x: list[torch.Tensor]) -> None:
+    torch._foreach_mul_(x, 2j)
+
+
+def _with_complex_tensors(x: list[torch.Tensor]) -> None:
+    torch._foreach_add_(x, [y * 1j for y in x])
+
+
+def _by_an_optimizer(x: list[torch.Tensor]) -> None:
+    torch._fused_sgd_(
+        x, [y * 2 for y in x], [], weight_decay=0.0, momentum=0.0, lr=0.1,
+        dampening=0.0, nesterov=False, maximize=False, is_first_step=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "write",
+    [_with_numbers_of_a_tensor, _with_a_complex_number, _with_complex_tensors, _by_an_optimizer],
+)  # fmt: skip
+def test_written_lists(write: Callable) -> None:
+    def program(device: str) -> list:
+        tensors = [torch.arange(3.0).to(device), torch.ones(2, 2).to(device)]
+        write(tensors)
+        return tensors
+
+    both(program)
+
+
 def test_out_of_two_results() -> None:
     def program(device: str) -> object:
         x = torch.tensor([[3.0, 1, 2], [4, 6, 5]]).to(device)

@@ -116,6 +116,8 @@ public:
       return previous.callBoxed(op, keys, stack);
     if (!functional)
       return runWritingCall(op, *stack, "a constructor with out=");
+    if (runsEagerly)
+      return runWritingCall(op, *stack, "not in the op table");
     if (record && record->family == Family::elementwise)
       checkOverlaps(outs[0], inputs);
     std::vector<Tensor> results;
@@ -149,8 +151,16 @@ private:
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());
     functional = functionalOfOut(op, numOuts);
-    if (functional)
-      record = findOpRecord(textOf(functional->operator_name()));
+    if (!functional)
+      return;
+    record = findOpRecord(textOf(functional->operator_name()));
+    // Such an op may even read `out`, as `_compute_linear_combination` does.
+    runsEagerly =
+        !record &&
+        !functional->hasKernelForAnyDispatchKey(c10::DispatchKeySet(
+            {DispatchKey::Lazy, DispatchKey::CompositeImplicitAutograd,
+             DispatchKey::CompositeExplicitAutograd,
+             DispatchKey::CompositeExplicitAutogradNonFunctional}));
   }
 
   /// The elements of `values`, which are tensors or one list of tensors.
@@ -234,6 +244,7 @@ private:
   std::once_flag isFunctionalFound;
   /// Null if no functional op has the same arguments.
   std::optional<OperatorHandle> functional;
+  bool runsEagerly = false; // whether the functional op always falls back
   size_t numOuts;
   bool writesList = false;          // whether `out` is a list
   const OpRecord *record = nullptr; // of the functional op, if it has one

@@ -255,8 +255,8 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
-    std::vector<at::Tensor> written =
-        torch::jit::peek(*stack, 0, numArguments).toTensorVector();
+    auto arguments = torch::jit::last(*stack, numArguments);
+    std::vector<at::Tensor> written = arguments[0].toTensorVector();
     // torch's kernel alone handles functional tensors of other devices, which
     // torch.compile makes.
     if (written.empty() || !written[0].device().is_lazy())
@@ -266,8 +266,16 @@ public:
       versions.push_back(versionOf(tensor));
     // The functional op may have a result whose dtype can't be written to the
     // tensor. In that case, the kernel that repeats the in-place op on each
-    // tensor raises that op's error.
-    if (std::all_of(written.begin(), written.end(), isFloatingOrComplex))
+    // tensor raises that op's error. It also reads the numbers of a CPU tensor
+    // (`_foreach_addcmul_.Tensor`), of which functionalization makes a Meta
+    // tensor.
+    const bool hasComplex =
+        std::any_of(arguments.begin(), arguments.end(), isComplex);
+    auto fits = [&](const at::Tensor &tensor) {
+      return tensor.is_complex() || (tensor.is_floating_point() && !hasComplex);
+    };
+    if (std::none_of(arguments.begin(), arguments.end(), isCpuVector) &&
+        std::all_of(written.begin(), written.end(), fits))
       previous.callBoxed(op, keys, stack);
     else
       op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd,
@@ -283,8 +291,19 @@ public:
   }
 
 private:
-  static bool isFloatingOrComplex(const at::Tensor &tensor) {
-    return tensor.is_floating_point() || tensor.is_complex();
+  static bool isComplex(const IValue &value) {
+    if (value.isTensor())
+      return value.toTensor().defined() && value.toTensor().is_complex();
+    if (value.isList()) {
+      const auto &list = value.toListRef();
+      return std::any_of(list.begin(), list.end(), isComplex);
+    }
+    return value.isComplexDouble();
+  }
+
+  static bool isCpuVector(const IValue &value) {
+    return value.isTensor() && value.toTensor().defined() &&
+           value.toTensor().is_cpu() && value.toTensor().dim() == 1;
   }
 
   static int64_t versionOf(const at::Tensor &tensor) {

@@ -104,11 +104,9 @@ public:
                                                          : tensor;
   }
 
-  /// Whether gradients are off, and all tensors are plain tensors of this
+  /// Whether no gradient is recorded, and all tensors are plain tensors of this
   /// device or hold a single number.
   bool isPlain() const {
-    if (at::GradMode::is_enabled())
-      return false;
     for (size_t a = 0; a < arguments.size(); ++a) {
       if (arguments[a].isTensor() && !isPlainNumber(arguments[a].toTensor()))
         return false;
@@ -141,6 +139,7 @@ private:
   bool isPlainState(const Tensor &tensor, size_t i) const {
     const Tensor &parameter = arguments[0].toListRef()[i].toTensor();
     return isPlainWrapper(tensor) && tensor.is_floating_point() &&
+           !(at::GradMode::is_enabled() && tensor.requires_grad()) &&
            tensor.scalar_type() == parameter.scalar_type() &&
            tensor.sizes() == parameter.sizes();
   }

@@ -5,7 +5,8 @@ affects. Reading a lazy tensor's address would cut the graph, and the next write
 it. Instead, a saved lazy tensor is copied at once. Traced values are immutable, so the copy
 costs one traced op, and no memory as long as nothing is written. The context manager's
 dispatch mode, which copies saved tensors before they are written, therefore finds no lazy
-tensors.
+tensors. Versions show which tensors were written; below a dispatch mode, ops on lists don't
+increase them.
 """
 
 from __future__ import annotations
@@ -51,6 +52,22 @@ def _with_lazy_tensors(init: Any) -> Any:
     return wrapper
 
 
+def _with_versions_of_lists(dispatch: Any) -> Any:
+    @functools.wraps(dispatch)
+    def wrapper(
+        self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = dispatch(self, func, types, args, kwargs)
+        for argument, value in zip(func._schema.arguments, args):
+            info = argument.alias_info
+            if info is not None and info.is_write and isinstance(value, list):
+                graph.increment_version([t for t in value if t.device.type == "lazy"])
+        return result
+
+    return wrapper
+
+
 def install() -> None:
-    saved = graph._swap_with_cloned
+    saved, mode = graph._swap_with_cloned, graph._CloneArgBeforeMutateMode
     saved.__init__ = _with_lazy_tensors(saved.__init__)
+    mode.__torch_dispatch__ = _with_versions_of_lists(mode.__torch_dispatch__)
