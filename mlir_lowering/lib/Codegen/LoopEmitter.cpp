@@ -130,8 +130,11 @@ LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
   }
   MemRefType type = memoryType(RankedTensorType::get({elements}, element));
   int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
+  // In a kernel for all sizes, a size may be below the limit in one sample and
+  // above it in another; no stand-in of a size is as small as this.
+  int64_t most = isGeneral ? 32 : TargetCostModel::stackBytes;
   IntegerAttr alignment = builder.getI64IntegerAttr(64);
-  if (bytes <= TargetCostModel::stackBytes) {
+  if (bytes <= most) {
     temporary.memory = memref::AllocaOp::create(builder, loc, type, alignment);
   } else {
     temporary.memory = memref::AllocOp::create(builder, loc, type, alignment);

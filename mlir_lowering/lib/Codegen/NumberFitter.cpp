@@ -18,6 +18,7 @@ namespace runtime = ::torch_ltc::runtime;
 namespace {
 
 /// Maximum number of factors of a product: batch, height, width and one more.
+/// Products of up to twice as many are found by dividing by such a product.
 constexpr unsigned kMaxFactors = 4;
 /// A larger constant is more likely a coincidence than an offset. The first
 /// limit is for sums with a multiple or a quotient of one size, the second for
@@ -200,6 +201,25 @@ NumberFitter::fitProduct(const SizeSamples &number) const {
   return std::nullopt;
 }
 
+/// Fits a constant times a product of more than kMaxFactors bases.
+std::optional<NumberCode>
+NumberFitter::fitLongProduct(const SizeSamples &number) const {
+  for (const Monomial &monomial : monomials) {
+    if (monomial.factors.size() < kMaxFactors)
+      continue;
+    SizeSamples quotient;
+    bool isMultiple = true;
+    for (unsigned i = 0; i < kNumSamples && isMultiple; ++i) {
+      isMultiple = number[i] % monomial.values[i] == 0;
+      quotient[i] = number[i] / monomial.values[i];
+    }
+    if (isMultiple)
+      if (std::optional<NumberCode> code = fitProduct(quotient))
+        return apply(runtime::MULTIPLY, codeOf(monomial), *code);
+  }
+  return std::nullopt;
+}
+
 /// Fits a constant times a product of bases, plus a constant.
 std::optional<NumberCode>
 NumberFitter::fitLinear(const SizeSamples &number) const {
@@ -265,6 +285,36 @@ NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
   return std::nullopt;
 }
 
+/// Fits (a number that can be fitted) times a base, plus a small constant: for
+/// example, the offset of the last element of a reversed array, which is
+/// (rows - 1) * columns + columns - 1.
+std::optional<NumberCode>
+NumberFitter::fitNested(const SizeSamples &number, unsigned depth) const {
+  for (int64_t offset : {0, -1, 1, -2, 2})
+    for (const Base &base : bases) {
+      SizeSamples quotient;
+      bool isMultiple = true;
+      for (unsigned i = 0; i < kNumSamples && isMultiple; ++i) {
+        int64_t rest;
+        isMultiple = !llvm::SubOverflow(number[i], offset, rest) &&
+                     rest % base.values[i] == 0;
+        if (isMultiple)
+          quotient[i] = rest / base.values[i];
+      }
+      if (!isMultiple || isConstant(quotient))
+        continue;
+      std::optional<NumberCode> code = fitLinear(quotient);
+      if (!code)
+        code = fitSum(quotient);
+      if (!code && depth < kMaxFactors)
+        code = fitNested(quotient, depth + 1);
+      if (code)
+        return shifted(apply(runtime::MULTIPLY, std::move(*code), base.code),
+                       offset);
+    }
+  return std::nullopt;
+}
+
 /// Fits the number of positions of a strided window.
 std::optional<NumberCode>
 NumberFitter::fitQuotient(const SizeSamples &number) const {
@@ -310,6 +360,10 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
     code = fitSum(number);
   if (!code)
     code = fitMultipleOfSum(number);
+  if (!code)
+    code = fitLongProduct(number);
+  if (!code)
+    code = fitNested(number, /*depth=*/1);
   return entry->second = code;
 }
 

@@ -54,11 +54,14 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   SmallVector<int64_t> factors = computeStrides(sourceType.getShape());
   AffineExpr position = rewriter.getAffineConstantExpr(0);
   int64_t first = 0, last = 0;
-  unsigned loop = 0;
+  int64_t loop = 0;
+  SmallVector<int64_t> stepped;
   for (auto [dim, factor] : llvm::enumerate(factors)) {
     first += slice.getStaticOffset(dim) * factor;
     if (dropped.test(dim))
       continue;
+    if (slice.getStaticStride(dim) != 1)
+      stepped.push_back(loop);
     int64_t step = slice.getStaticStride(dim) * factor;
     position = position + rewriter.getAffineDimExpr(loop++) * step;
     last += step * (slice.getStaticSize(dim) - 1);
@@ -77,14 +80,15 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   AffineMap out = rewriter.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> loops(type.getRank(),
                                          utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             rewriter, slice.getLoc(), type, source,
-             createEmpty(rewriter, slice.getLoc(), type), ArrayRef{in, out},
-             loops,
-             [](OpBuilder &b, Location l, ValueRange args) {
-               linalg::YieldOp::create(b, l, args[0]);
-             })
-      .getResult(0);
+  auto read = linalg::GenericOp::create(
+      rewriter, slice.getLoc(), type, source,
+      createEmpty(rewriter, slice.getLoc(), type), ArrayRef{in, out}, loops,
+      [](OpBuilder &b, Location l, ValueRange args) {
+        linalg::YieldOp::create(b, l, args[0]);
+      });
+  if (isForAllSizes(slice) && !stepped.empty())
+    read->setAttr(kSteppedAttr, rewriter.getDenseI64ArrayAttr(stepped));
+  return read.getResult(0);
 }
 
 /// Rewrites a slice whose start is a parameter of the program as a generic

@@ -175,6 +175,9 @@ bool Scheduler::canMerge(const Axis &outer, const Axis &inner) const {
     isFine &= member.has(f) == member.has(g) &&
               member.isReduced(f) == member.isReduced(g);
     linalg::GenericOp op = member.op;
+    if (auto stepped = op->getAttrOfType<DenseI64ArrayAttr>(kSteppedAttr))
+      for (int64_t loop : stepped.asArrayRef())
+        isFine &= domain.getLoopIndex(member, unsigned(loop)).strides[g] == 0;
     op.getBody()->walk([&](linalg::IndexOp index) {
       LinearForm form = domain.getLoopIndex(member, index.getDim());
       isFine &= form.strides[f] == form.strides[g] * domain.getSize(g);

@@ -47,6 +47,10 @@ inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 /// Unit attribute of a module and of its kernels: the sizes that vary are
 /// stand-ins, and the code must be correct for all sizes.
 inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
+/// On a generic that reads a slice: the loops whose step isn't 1 (array<i64>).
+/// The scheduler doesn't merge such a loop with the next outer one: whether the
+/// rows of `x[:, ::2]` are one step apart, too, depends on a size's parity.
+inline constexpr llvm::StringLiteral kSteppedAttr = "torch_ltc.stepped";
 /// On functions: the orders of numbers that the code relies on (array<i64>, see
 /// SizeOrder.h).
 inline constexpr llvm::StringLiteral kOrdersAttr = "torch_ltc.orders";
