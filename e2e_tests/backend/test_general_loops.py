@@ -426,3 +426,46 @@ def test_slices_that_end_beyond_their_operand() -> None:
         expected = 8 * x * (torch.arange(n) < 32)[:, None]
         torch.testing.assert_close(y.grad.cpu(), expected)
     assert torch_ltc.metrics()["compilations"] <= 2 * MOST_COMPILATIONS
+
+
+def test_functions_of_one_skeleton() -> None:
+    """Functions whose graphs have the same ops, with other relations between their sizes,
+    have general programs of their own."""
+    windows = ((2, 2, 0, 1), (3, 2, 1, 1), (4, 2, 1, 1), (3, 3, 1, 2))
+    draw = random.Random(3)
+    torch_ltc.reset_metrics()
+    for step in range(60):
+        kernel, stride, padding, dilation = windows[step % len(windows)]
+        sizes = [2 * draw.randint(6, 20) + 1 for _ in range(3)]
+        x = torch.randn(1, 1, *sizes)
+        expected = F.max_pool3d(x, kernel, stride, padding, dilation)
+        result = F.max_pool3d(x.to("lazy"), kernel, stride, padding, dilation)
+        assert torch.equal(result.cpu(), expected)
+    assert torch_ltc.metrics()["compilations"] <= 5 * len(windows)
+
+
+MANY_DIMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "add": lambda x: x * 2 + 1,
+    "permute": lambda x: x.permute(4, 2, 0, 1, 3) * 2,
+    "sum": lambda x: x.sum((1, 3)),
+    "softmax": lambda x: x.softmax(-1),
+    "cat": lambda x: torch.cat([x, x + 1], 2),
+    "flip": lambda x: x.flip(0, 4),
+    "flip inside": lambda x: x.flip(1, 3),
+    "slice": lambda x: x[1:, :, None, ::2],
+    "tril": torch.tril,
+    "cumsum": lambda x: x.cumsum(2),
+    "matmul": lambda x: x @ x.mT,
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+}
+
+
+@pytest.mark.parametrize("name", MANY_DIMS)
+def test_many_dims_that_vary(name: str) -> None:
+    draw = random.Random(4)
+    torch_ltc.reset_metrics()
+    for _ in range(6):
+        x = torch.randn(draw.sample(range(3, 12), 5))
+        result = MANY_DIMS[name](x.to("lazy")).cpu()
+        torch.testing.assert_close(result, MANY_DIMS[name](x), rtol=1e-4, atol=1e-4)
+    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS

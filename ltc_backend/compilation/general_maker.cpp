@@ -32,6 +32,7 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   event.reason = "one program for all sizes";
   auto refuse = [&](const std::string &error) {
     GeneralPrograms::get().fail(general);
+    SkeletonMemory::get().refuse(general);
     event.origin = "refused";
     event.reason = "no program for all sizes: " + error;
   };

@@ -13,9 +13,18 @@ namespace {
 /// Maximum number of ops of all remembered graphs; an op with its numbers takes
 /// about a kilobyte.
 constexpr size_t kMaxRememberedOps = 20000;
-/// Maximum number of attempts to find a general graph for a skeleton; each
-/// takes about as long as tracing some steps.
-constexpr size_t kMaxAttempts = 12;
+/// Maximum number of failed attempts to find a general graph for a skeleton;
+/// each takes about as long as tracing some steps.
+constexpr size_t kMaxFailures = 12;
+/// Maximum number of general graphs of a skeleton, and of those without a
+/// program, on whose compilation the time was lost.
+constexpr size_t kMaxGeneralGraphs = 8;
+constexpr size_t kMaxRefused = 3;
+/// Pairs of traces are tried only for small graphs, up to this number of pairs:
+/// it is unlikely that two functions have the same long skeleton.
+constexpr size_t kMaxOpsOfPairs = 100;
+constexpr size_t kMaxPairs = 60;
+constexpr size_t kMaxRecent = 12;
 
 } // namespace
 
@@ -68,92 +77,197 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   result.numbers = numbersOf(*graph);
   const TraceNumbers &numbers = result.numbers;
   Entry entry = lookUp(graph, numbers);
-  if (entry.general) {
-    if (auto values = entry.general->bind(numbers, &result.reason)) {
-      result.general = entry.general;
+  for (const Known &known : entry.known) {
+    std::string reason;
+    if (auto values = known.general->bind(numbers, &reason)) {
+      result.general = known.general;
       result.values = std::move(*values);
+      result.reason.clear();
       return result;
     }
-    if (entry.traces.empty()) {
-      entry.traces = entry.general->numbers();
-      std::erase_if(entry.traces, [&](const TraceNumbers &known) {
-        return std::ranges::find(entry.predicted, known) !=
-               entry.predicted.end();
-      });
-    }
+    if (result.reason.empty())
+      result.reason = std::move(reason);
   }
   if (hasDynamicMarks(*graph) && !hasDynamicMarks(*entry.base))
     entry.base = graph;
   // A graph may be noted again because its program was dropped or options
   // changed.
-  if (std::ranges::find(entry.traces, numbers) != entry.traces.end())
+  if (std::ranges::find(entry.pending, numbers) != entry.pending.end())
     return result;
-  entry.traces.push_back(numbers);
-  if (entry.traces.size() > GeneralGraph::kMaxTraces)
-    entry.traces.erase(entry.traces.begin());
+  entry.recent.push_back(numbers);
+  if (entry.recent.size() > kMaxRecent)
+    entry.recent.erase(entry.recent.begin());
+  entry.pending.push_back(numbers);
+  if (entry.pending.size() > GeneralGraph::kMaxTraces)
+    entry.pending.erase(entry.pending.begin());
   entry.isChanged = true;
   store(entry);
   return result;
 }
 
-GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry, std::string &reason) {
-  entry.predicted = predictTraces(*entry.base, entry.traces);
-  if (!entry.predicted.empty()) {
-    std::vector<TraceNumbers> all = entry.predicted;
-    all.insert(all.end(), entry.traces.begin(), entry.traces.end());
-    if (GeneralGraphPtr general =
-            GeneralGraph::generalize(entry.base, std::move(all), reason))
+GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry,
+                                            std::vector<TraceNumbers> traces,
+                                            std::string &reason) {
+  auto generalize = [&](std::vector<TraceNumbers> all,
+                        std::string &why) -> GeneralGraphPtr {
+    GeneralGraphPtr general =
+        GeneralGraph::generalize(entry.base, std::move(all), why);
+    if (general && std::ranges::find(entry.refused, general->hash()) !=
+                       entry.refused.end()) {
+      why = "it has no program for all sizes";
+      return nullptr;
+    }
+    return general;
+  };
+  auto with = [&](std::vector<TraceNumbers> predicted) {
+    // Limits the number of real traces: if there are too many traces,
+    // `generalize` drops the first, which are the predicted ones.
+    const size_t numTraces =
+        std::min(traces.size(), GeneralGraph::kMaxTraces - predicted.size());
+    predicted.insert(predicted.end(), traces.end() - ptrdiff_t(numTraces),
+                     traces.end());
+    return predicted;
+  };
+  std::vector<TraceNumbers> predicted = predictTraces(*entry.base, traces);
+  if (!predicted.empty()) {
+    predicted.insert(predicted.end(), traces.begin(), traces.end());
+    if (GeneralGraphPtr general = generalize(std::move(predicted), reason))
       return general;
-    entry.predicted.clear();
   }
-  if (entry.traces.size() < 2) {
+  if (traces.size() < 2) {
     if (reason.empty())
       reason =
           "no size but the present one is valid, as far as one trace shows";
     return nullptr;
   }
-  if (GeneralGraphPtr general =
-          GeneralGraph::generalize(entry.base, entry.traces, reason))
+  if (GeneralGraphPtr general = generalize(traces, reason))
     return general;
-  entry.predicted = predictBounds(*entry.base, entry.traces);
-  if (entry.predicted.empty())
+  predicted = predictBounds(*entry.base, traces);
+  if (predicted.empty())
     return nullptr;
-  std::vector<TraceNumbers> all = entry.predicted;
-  // Limits the number of real traces: if there are too many traces,
-  // `generalize` drops the first, which are the predicted ones.
-  const size_t numTraces =
-      std::min(entry.traces.size(), GeneralGraph::kMaxTraces - all.size());
-  all.insert(all.end(), entry.traces.end() - ptrdiff_t(numTraces),
-             entry.traces.end());
   std::string why;
-  GeneralGraphPtr general =
-      GeneralGraph::generalize(entry.base, std::move(all), why);
+  return generalize(with(std::move(predicted)), why);
+}
+
+void SkeletonMemory::add(Entry &entry, GeneralGraphPtr general,
+                         std::vector<TraceNumbers> traces) {
+  for (const TraceNumbers &trace : traces)
+    std::erase(entry.pending, trace);
+  entry.known.insert(entry.known.begin(),
+                     {std::move(general), std::move(traces)});
+  if (entry.known.size() > kMaxGeneralGraphs)
+    entry.known.pop_back();
+  entry.isApart = false;
+}
+
+/// Adds a general graph of the newest one's traces and the pending ones. The
+/// newest one stays known in case the other one has no program.
+bool SkeletonMemory::extend(Entry &entry, std::string &reason) {
+  std::vector<TraceNumbers> traces = entry.known.front().traces;
+  traces.insert(traces.end(), entry.pending.begin(), entry.pending.end());
+  if (traces.size() > GeneralGraph::kMaxTraces)
+    traces.erase(traces.begin(), traces.end() - GeneralGraph::kMaxTraces);
+  GeneralGraphPtr general = makeGeneral(entry, traces, reason);
+  entry.isApart = !general;
   if (!general)
-    entry.predicted.clear();
-  return general;
+    return false;
+  add(entry, std::move(general), std::move(traces));
+  return true;
+}
+
+/// Adds a general graph of the newest trace and another recent one, if it also
+/// fits a third one. Without a third one, the relations of two traces of
+/// different functions may be taken for those of one function.
+bool SkeletonMemory::addOfPair(Entry &entry) {
+  const std::vector<TraceNumbers> &recent = entry.recent;
+  if (recent.size() < 3 || entry.base->numOps > kMaxOpsOfPairs)
+    return false;
+  const TraceNumbers newest = recent.back();
+  for (size_t i = recent.size() - 1; i-- > 0;) {
+    if (entry.pairs++ >= kMaxPairs)
+      return false;
+    std::string why;
+    GeneralGraphPtr general = makeGeneral(entry, {recent[i], newest}, why);
+    if (!general)
+      continue;
+    std::vector<TraceNumbers> fitting;
+    for (const TraceNumbers &trace : recent)
+      if (general->bind(trace))
+        fitting.push_back(trace);
+    if (fitting.size() < 3)
+      continue;
+    if (fitting.size() > GeneralGraph::kMaxTraces)
+      fitting.erase(fitting.begin(), fitting.end() - GeneralGraph::kMaxTraces);
+    add(entry, std::move(general), std::move(fitting));
+    return true;
+  }
+  return false;
+}
+
+bool SkeletonMemory::addOfPending(Entry &entry, std::string &reason) {
+  std::vector<TraceNumbers> traces = entry.pending;
+  GeneralGraphPtr general = makeGeneral(entry, traces, reason);
+  if (!general)
+    return false;
+  add(entry, std::move(general), std::move(traces));
+  return true;
 }
 
 // The lock isn't held while a general graph is made: Meta kernels in Python
 // wait for the GIL, whose holder may wait for the lock.
 void SkeletonMemory::generalize(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
-  if (!entry || !entry->isChanged || entry->attempts == kMaxAttempts ||
-      (entry->traces.size() < 2 && !hasDynamicMarks(*entry->base)))
+  if (!entry || !entry->isChanged || entry->failures >= kMaxFailures ||
+      entry->refused.size() >= kMaxRefused)
     return;
-  ++entry->attempts;
+  const bool isEnough =
+      entry->pending.size() > 1 || hasDynamicMarks(*entry->base);
+  if (!isEnough && entry->known.empty())
+    return;
   entry->isChanged = false;
   std::string why;
-  GeneralGraphPtr general = makeGeneral(*entry, why);
-  if (sighting.reason.empty() || !general)
+  bool isMade = !entry->known.empty() && !entry->isApart && extend(*entry, why);
+  if (!isMade)
+    isMade = addOfPair(*entry);
+  if (!isMade && isEnough)
+    isMade = addOfPending(*entry, why);
+  entry->failures += !isMade;
+  if (sighting.reason.empty() || !isMade)
     sighting.reason = why;
-  if (general) {
+  if (isMade) {
+    const GeneralGraphPtr &general = entry->known.front().general;
     if (auto values = general->bind(sighting.numbers, &sighting.reason)) {
       sighting.general = general;
       sighting.values = std::move(*values);
     }
-    entry->general = general;
-    entry->traces.clear();
   }
+  store(*entry);
+}
+
+void SkeletonMemory::refuse(const GeneralGraph &general) {
+  std::optional<Entry> entry = find(general.skeleton());
+  if (!entry)
+    return;
+  const Hash128 hash = general.hash();
+  entry->refused.push_back(hash);
+  auto isRefused = [&](const Known &known) {
+    return known.general->hash() == hash;
+  };
+  auto found = std::ranges::find_if(entry->known, isRefused);
+  if (found == entry->known.end())
+    return store(*entry);
+  std::vector<TraceNumbers> traces = std::move(found->traces);
+  entry->known.erase(found);
+  std::erase_if(traces, [&](const TraceNumbers &numbers) {
+    return std::ranges::any_of(entry->known, [&](const Known &known) {
+      return known.general->bind(numbers).has_value();
+    });
+  });
+  entry->pending.insert(entry->pending.begin(), traces.begin(), traces.end());
+  entry->isApart = true;
+  if (entry->pending.size() > GeneralGraph::kMaxTraces)
+    entry->pending.erase(entry->pending.begin(),
+                         entry->pending.end() - GeneralGraph::kMaxTraces);
   store(*entry);
 }
 

@@ -288,8 +288,8 @@ NumberFitter::fitMultipleOfSum(const SizeSamples &number) const {
 /// Fits (a number that can be fitted) times a base, plus a small constant: for
 /// example, the offset of the last element of a reversed array, which is
 /// (rows - 1) * columns + columns - 1.
-std::optional<NumberCode>
-NumberFitter::fitNested(const SizeSamples &number, unsigned depth) const {
+std::optional<NumberCode> NumberFitter::fitNested(const SizeSamples &number,
+                                                  unsigned depth) const {
   for (int64_t offset : {0, -1, 1, -2, 2})
     for (const Base &base : bases) {
       SizeSamples quotient;
