@@ -1,4 +1,4 @@
-"""One-sentence errors for invalid arguments of public functions."""
+"""Checks arguments of public functions; the message of each error is one sentence."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def memory_stats(device: Any = None) -> dict[str, int]:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Returns the bytes of host memory that lazy tensors occupy."""
+    """Returns the number of bytes of host memory that lazy tensors occupy."""
     return memory_stats(device)["allocated_bytes"]
 
 

@@ -461,8 +461,8 @@ def _document(title: str, body: str) -> str:
 
 
 class Pages(list[Path]):
-    """The paths of pages. A notebook shows the last page, in a frame, because the page's
-    styles and anchors would affect the notebook."""
+    """The paths of pages. A notebook shows the last page. It is in a frame, because its
+    styles and anchors would otherwise affect the notebook."""
 
     def _repr_html_(self) -> str:
         text = _escape(self[-1].read_text())

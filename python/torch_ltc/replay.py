@@ -44,8 +44,8 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
         return None
-    # In a file that C++ wrote (a dump), lists have TorchScript types. restore_type_tag only
-    # converts them to lists, so it is safe to allow this function.
+    # In a file that C++ wrote (a dump), each list is passed to restore_type_tag with its
+    # TorchScript type. The function returns the list, so it is safe to allow it.
     with torch.serialization.safe_globals([restore_type_tag]):
         values = torch.load(path)
     return values["inputs"], values["scalars"]
@@ -66,7 +66,8 @@ def random_values(
 
 
 def describe(tensor: torch.Tensor) -> str:
-    """Returns dtype, shape, mean, minimum and maximum of a tensor as text."""
+    """Returns a tensor's dtype and shape, the mean, minimum and maximum of its finite
+    elements, and the number of NaN and Inf, as text."""
     text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
     if tensor.numel() == 0:
         return text

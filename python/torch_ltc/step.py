@@ -44,7 +44,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     if it is new, then runs the step closures.
 
     A call is only needed where no optimizer takes a step, as in an evaluation loop. With
-    `wait=True`, returns when the results are computed, and raises a step's error.
+    `wait=True`, returns when the results are computed, and raises the error of a step that
+    failed.
     """
     check_device("mark_step", device)
     check_bool("mark_step", "wait", wait)
@@ -56,8 +57,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 
 
 def wait_device_ops(devices: Any = None) -> None:
-    """Waits until all scheduled steps have run; raises a step's error. `devices` exists
-    for compatibility with `torch._lazy`: there is one queue."""
+    """Waits until all scheduled steps have run; raises the error of a step that failed.
+    `devices` exists for compatibility with `torch._lazy`: there is one queue."""
     for device in (
         [devices] if isinstance(devices, (str, torch.device)) else devices or ()
     ):

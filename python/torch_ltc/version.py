@@ -3,6 +3,6 @@ torch."""
 
 VERSION = "0.1.0"
 
-# The backend links libtorch's C++ interfaces, which change with every release: the
+# The backend uses libtorch's C++ interfaces, which change with every release, so the
 # compiled part supports exactly one version.
 REQUIRED_TORCH = "2.13.0"

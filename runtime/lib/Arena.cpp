@@ -21,7 +21,7 @@ llvm::Expected<std::unique_ptr<Arena>> Arena::create(size_t bytes) {
   size_t mappedBytes;
   if (__builtin_add_overflow(bytes, alignment + kPage, &mappedBytes))
     return failure("A program requests {0} bytes of temporary memory: its "
-                   "executable is damaged, compile it again.",
+                   "executable is damaged. Compile it again.",
                    bytes);
   mappedBytes = mappedBytes / kPage * kPage;
   void *mapping = mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE,

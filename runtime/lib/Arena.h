@@ -49,7 +49,8 @@ private:
 
 /// Arenas that no run currently uses, shared by all executables of the process.
 /// The number of live arenas never exceeds the maximum number of simultaneous
-/// runs so far: a request that no idle arena satisfies replaces an idle arena.
+/// runs so far: an arena that is too small for a request is replaced if it is
+/// idle.
 class ArenaPool {
 public:
   static ArenaPool &process();

@@ -1,4 +1,4 @@
-//===- BoundsCheckCommand.cpp - Checks of indices that a program receives -===//
+//===- BoundsCheckCommand.cpp - Checks of indices and integer divisors ----===//
 
 #include "DataType.h"
 #include "Diagnostics.h"

@@ -32,7 +32,7 @@ void Cache::warnOnce(const std::string &sort, const std::string &message) {
     warn(message);
 }
 
-/// The key of an entry in the in-memory map.
+/// Returns the key of an entry in `Cache::index`.
 static std::string identityOf(LtcCacheKind kind, llvm::StringRef salt,
                               llvm::StringRef key) {
   std::string identity(1, char('0' + kind));

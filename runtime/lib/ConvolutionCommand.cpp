@@ -95,8 +95,8 @@ private:
   ConvolutionGeometry geometry;
   const LoopKernels &kernels;
   ConvolutionKind kind;
-  /// Sizes and blocks of the matrix product that implements the convolution of
-  /// one group.
+  /// Sizes, and numbers of blocks, of the result of the matrix product that
+  /// implements the convolution of one group.
   int64_t rows, columns, rowBlocks, columnBlocks;
   int threads;
 };

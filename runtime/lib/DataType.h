@@ -61,8 +61,8 @@ inline const char *dtypeName(DType dtype) {
   }
 }
 
-/// The product of `start` and the factors in any iterable; std::nullopt if a
-/// factor is negative or the product doesn't fit in 63 bits.
+/// Returns the product of `start` and all `factors`; std::nullopt if a factor
+/// is negative or the product doesn't fit in 63 bits.
 template <typename Range>
 std::optional<uint64_t> checkedProduct(const Range &factors,
                                        uint64_t start = 1) {

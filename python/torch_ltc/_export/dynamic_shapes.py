@@ -27,8 +27,8 @@ class Variable:
     places: list[Place] = field(default_factory=list)
 
     def others(self, count: int, seed: int) -> list[int]:
-        """Returns up to `count` sizes in the range other than `base`. Variables with
-        different seeds don't grow in proportion."""
+        """Returns up to `count` sizes that are in the range and differ from `base`. With
+        different seeds, the sizes of two variables don't grow in proportion."""
         low = max(2, self.least or 2)
         wanted = [
             self.base + 3 * number + (5 * seed * number * number + 7 * seed) % 23 + 1
@@ -43,12 +43,12 @@ class Variable:
 
 @dataclass
 class Place:
-    """A dim of a tensor argument that varies."""
+    """A varying dim of a tensor argument."""
 
     argument: str
     dim: int
     variable: Variable
-    #: Computes the size of a derived dim such as `2*batch`.
+    #: Computes the size of a derived dim such as `2*batch` from the size of `batch`.
     function: Callable[[int], int] | None = None
 
     def size(self, value: int) -> int:
@@ -68,8 +68,9 @@ def find_variables(
     dynamic_shapes: Any,
     names: Callable[[Sequence[Any], dict[str, Any]], Iterator[tuple[str, Any]]],
 ) -> list[Variable]:
-    """Returns the sizes that vary. `names`: a function that names the tensors in arguments.
-    Raises ValueError for a specification that doesn't match the arguments."""
+    """Returns the sizes that vary. `names` yields the name and the value of each tensor in
+    the arguments. Raises ValueError for a specification that doesn't match the
+    arguments."""
     found: dict[Any, Variable] = {}
     for key, value, spec in _by_argument(function, args, kwargs, dynamic_shapes):
         one = {key: value} if isinstance(key, str) else {}
@@ -226,8 +227,8 @@ def _add(
 
 
 def _root_value(derived: Any, size: int) -> int | None:
-    """Returns the value of the root at which a derived dim has this size, or None. Derived
-    dims are linear functions of their roots with small factors."""
+    """Returns the value of the root at which a derived dim has this size, or None. A
+    derived dim is its root times a small factor, plus a constant."""
     return next((n for n in range(size * 8 + 1024) if derived.fn(n) == size), None)
 
 

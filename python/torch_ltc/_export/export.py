@@ -1,4 +1,4 @@
-"""Export: functions, modules and whole training steps as MLIR files.
+"""Exports functions, modules and whole training steps as MLIR files.
 
     torch_ltc.export(model, (x,), dialect="torch").save("model")
     torch_ltc.export_step(step, (x, y), module=model, optimizer=optimizer).save("step")
@@ -62,8 +62,8 @@ MANIFEST_VERSION = 1
 class ExportedProgram:
     """One MLIR function with a description of its arguments and results.
 
-    `text` and `bytecode` are the module; `manifest()` describes the function as data;
-    `save(folder)` writes all of these; `run()` runs the function on the CPU.
+    `text` and `bytecode` are the MLIR module; `manifest()` describes the function in a
+    dict; `save(folder)` writes all of these; `run()` runs the function on the CPU.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class ExportedProgram:
     def generalize(
         self, variables: list[Variable], trace: Callable[[Sizes], Any]
     ) -> None:
-        """Makes this a program for all sizes. `trace` traces the program at given sizes.
-        Raises ValueError if a size can't vary as specified."""
+        """Replaces the program by one for all sizes of `variables`. `trace` traces the
+        program at given sizes. Raises ValueError if a size can't vary as specified."""
         labels = [row["name"] for row in self.inputs]
         stage = DIALECTS[self.dialect]
         sizes = generalize(variables, trace, self._program.traced, labels, stage)
@@ -124,7 +124,7 @@ class ExportedProgram:
         return self._program.bytecode
 
     def manifest(self) -> dict[str, Any]:
-        """Returns the description of the function's arguments and results as data."""
+        """Returns a dict that describes the function's arguments and results."""
         return {
             "version": MANIFEST_VERSION,
             "dialect": self.dialect,
@@ -172,9 +172,9 @@ class ExportedProgram:
     def next(
         self, values: list[torch.Tensor], results: list[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """Returns the inputs of the run after the one that computed `results` from
-        `values`: parameters, buffers and states are updated, random numbers are drawn from
-        PyTorch's generator, and arguments are unchanged."""
+        """Returns the inputs of the next run, after a run that computed `results` from
+        `values`: parameters, buffers and states are updated, random numbers are generated
+        by PyTorch's generator, and all other inputs are unchanged."""
         following = list(values)
         for result, row in zip(results, self.outputs):
             if row["updates"] >= 0:
@@ -187,7 +187,7 @@ class ExportedProgram:
     def save(self, folder: str | os.PathLike[str], values: bool = True) -> Path:
         """Writes program.mlir, program.mlirbc, manifest.json, manifest.pb and, with
         `values`, inputs.pt: the files that `python -m torch_ltc.replay` reads. Returns the
-        folder. Raises ValueError if it can't be written."""
+        folder. Raises ValueError if a file can't be written."""
         from torch_ltc._export.manifest import for_json, manifest_bytes
 
         path = Path(folder)
@@ -235,12 +235,12 @@ def export(
     Raises ValueError, with the Python line, for code that depends on values of tensors (for
     example, `.item()` and `nonzero`) and for ops without a row in the op table.
 
-    `dynamic_shapes`: sizes of arguments that vary, in the form that torch.export accepts:
-    `{"x": {0: Dim("batch", min=2, max=64)}}` by names, or `({0: batch}, None)` by
+    `dynamic_shapes`: the varying sizes of the arguments, in the form that torch.export
+    accepts: `{"x": {0: Dim("batch", min=2, max=64)}}` by names, or `({0: batch}, None)` by
     positions; also `Dim.DYNAMIC`, `Dim.AUTO`, `Dim.STATIC`, the same Dim for equal sizes,
     and `2*batch`. The program is valid from a Dim's `min`, at least 2, to its `max`;
-    without these bounds, for the sizes that `exported.symbols` lists. The function is
-    traced at three more sizes. Supported in dialect torch.
+    without these bounds, for the sizes that `symbols` of the result lists. The function is
+    traced at least three more times, at other sizes. Only dialect torch supports this.
     """
     _check_call("export", function, args, dialect, dynamic_shapes)
     call = tuple(args), kwargs or {}

@@ -45,8 +45,8 @@ def counting_on_the_device(optimizer: torch.optim.Optimizer | None) -> Iterator[
         for group in changed:
             group["capturable"] = False
         for state, count, traced, key in counts:
-            # Whether the step wrote the count is visible from the key: the traced count
-            # isn't computed yet.
+            # The traced count isn't computed yet, but a changed key shows that the step
+            # wrote it.
             count += float(bindings().data_key(traced) != key)
             state["step"] = count
 
@@ -156,8 +156,9 @@ def _next(value: float, count: int) -> float:
 
 
 def evaluate(rows: list[Row], known: dict[str, float], given: dict[str, float]) -> list:
-    """Returns the number arguments for the values `given` of hyperparameters. Raises
-    ValueError for an unknown hyperparameter."""
+    """Returns the program's number arguments. `known`: the hyperparameters' values in the
+    trace; `given`: new values for some of them. Raises ValueError for an unknown
+    hyperparameter."""
     unknown = sorted(given.keys() - known.keys())
     if unknown:
         names = ", ".join(sorted(known)) or "none"
@@ -190,8 +191,8 @@ _DRAWS = {
 
 
 def draw(row: Row) -> torch.Tensor:
-    """Draws new numbers for an input with role "random" from PyTorch's generator. Raises
-    ValueError for a distribution that isn't in `_DRAWS`."""
+    """Returns new random numbers from PyTorch's generator, for an input with role
+    "random". Raises ValueError for a distribution that isn't in `_DRAWS`."""
     name, _, arguments = row["distribution"].rstrip(")").partition("(")
     known = _DRAWS.get(name)
     if known is None:

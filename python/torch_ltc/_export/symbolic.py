@@ -1,4 +1,4 @@
-"""Makes programs for all sizes, for `export` with `dynamic_shapes`."""
+"""Makes the program for all sizes that an export with `dynamic_shapes` returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from torch_ltc.program import SymbolicTrace
 #: Sizes by argument and dim, with which a function is traced again.
 Sizes = dict[tuple[str, int], int]
 #: The number of traces besides the example's: two of these and the example's determine the
-#: expressions, the last one checks them.
+#: expressions of the sizes, the last one checks them.
 OTHER_TRACES = 3
 #: A program that is valid at this size is considered valid for all larger sizes.
 LARGE = 1 << 20
@@ -230,8 +230,8 @@ def _settle(
 def _drop(
     variables: list[Variable], variable: Variable, reason: Any, trace: Any
 ) -> None:
-    """Makes a size that can't vary a constant. Raises ValueError if the user requires the
-    size to vary."""
+    """Removes a size that can't vary: it is constant in the program. Raises ValueError if
+    the user requires the size to vary."""
     if variable.is_required:
         name = variable.name or "Dim.DYNAMIC"
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Makes Hugging Face's Accelerate, and so its Trainer, support several processes.
+"""Makes Accelerate, and thereby the Trainer of Transformers, support several processes.
 
 Accelerate (1.15) creates a process group only for the devices that it lists. On device
 lazy, each process would train alone, without an error. This patch makes Accelerate create

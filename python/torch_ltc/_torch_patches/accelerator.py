@@ -1,9 +1,9 @@
 """Makes device lazy the device of `torch.accelerator` in programs that use device lazy.
 
 PyTorch (2.13) lists in C++ which devices can be the accelerator; `torch.accelerator` is
-Python code over functions of `torch._C`, which are replaced. A CUDA device (or another
-device of that list) remains the accelerator unless the program chooses device lazy, by
-option `accelerator` or as the default device. Without such a device (even in PyTorch's
+Python code that calls functions of `torch._C`. These are replaced. A CUDA device (or
+another device of that list) remains the accelerator unless the program chooses device lazy,
+by option `accelerator` or as the default device. Without such a device (even in PyTorch's
 CUDA build), device lazy also becomes the accelerator once the program has created a lazy
 tensor. Installing the package alone moves no program to the device.
 """
@@ -47,8 +47,8 @@ def _is_lazy_the_accelerator() -> bool:
 
 
 def note_use() -> None:
-    """Notes that the program uses device lazy, because it names this device where PyTorch
-    expects the accelerator."""
+    """Notes that the program uses device lazy. Called when the program names this device
+    where PyTorch expects the accelerator."""
     global _is_used
     _is_used = True
 
@@ -120,9 +120,9 @@ def _wrap(original: Callable, ours: Callable) -> Callable:
 
 
 def _wrap_pin_memory(original: Callable) -> Callable:
-    """Makes `pin_memory` return CPU tensors unchanged: the device's memory is host memory,
-    so copies to it need no pinned memory. A DataLoader with `pin_memory=True` pins its
-    batches if there is an accelerator."""
+    """Makes `pin_memory` return CPU tensors unchanged if device lazy is the accelerator:
+    its memory is host memory, so copies to it need no pinned memory. A DataLoader with
+    `pin_memory=True` pins its batches if there is an accelerator."""
 
     @functools.wraps(original)
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Supports custom ops (`torch.library.custom_op`) with one Python kernel for all devices.
+"""Supports custom ops (`torch.library.custom_op`) whose Python kernel is for all devices.
 
 PyTorch calls such a kernel below functionalization, where an in-place write through a
 view changes only the view (torch 2.13). Our kernel for device lazy enables

@@ -1,10 +1,10 @@
-"""Replaces functions for which PyTorch (2.13) has a list of device names without lazy.
+"""Replaces functions in which PyTorch (2.13) has a list of devices that lacks "lazy".
 
 These are `Tensor.new` of a sparse tensor, which torch.optim.SparseAdam calls, and the
 choice of the dtype in which the chunked `linear_cross_entropy` accumulates; device lazy
-uses the CPU's dtype. `new` and `new_tensor` derive the device from a tensor's dispatch
-keys, and lazy tensors have a key that belongs to no device
-(eager_semantics/locked_ops.cpp), so a CPU tensor creates the new tensor.
+uses the CPU's dtype. `new` and `new_tensor` of dense tensors derive the device from the
+tensor's dispatch keys, and lazy tensors have a key that belongs to no device
+(eager_semantics/locked_ops.cpp). Therefore the new tensor is created on the CPU and moved.
 
 `torch.norm`, `nn.TransformerEncoder`, its layers and `nn.MultiheadAttention` use the CPU's
 code for a list of devices, which ends with the name of the backend that has the key

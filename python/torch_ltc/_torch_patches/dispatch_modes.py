@@ -1,8 +1,8 @@
 """Passes the user's tensors to the Python code of a TorchDispatchMode.
 
 torch calls a mode after functionalization, which has replaced each lazy tensor by its
-value, each view by a copy and each in-place op by a functional op. Therefore ops under a
-mode bypass functionalization, by kernels that are registered when the first mode is
+value, each view by a copy and each in-place op by a functional op. Therefore kernels are
+registered with which ops under a mode bypass functionalization, when the first mode is
 entered. The mode of fake tensors doesn't need these kernels.
 """
 

@@ -2,8 +2,8 @@
 
 Lazy tensors are in host memory, and collectives on them are traced ops, which call a
 group's CPU backend when the step runs (`ltc_backend/distributed`). Therefore there is no
-separate backend: `init_process_group()`, and any backend for "cpu" ("gloo",
-"cpu:gloo,lazy:gloo"), work for "lazy".
+separate backend: a group of `init_process_group` supports "lazy" without a named backend
+and with any backend for "cpu" ("gloo", "cpu:gloo,lazy:gloo").
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def install() -> None:
 
 
 def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
-    """If a program passes device lazy as `device_id`, makes this device the accelerator:
-    torch (2.13) accepts no other device there."""
+    """If a program passes device lazy as `device_id`, makes this device the accelerator,
+    because torch (2.13) only accepts the accelerator there."""
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> None:

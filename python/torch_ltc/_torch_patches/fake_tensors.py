@@ -35,8 +35,8 @@ def _is_convertible(tensor: Any) -> bool:
 
 
 def _is_for_device() -> bool:
-    """Whether no function is being compiled, or the backend that compiles it accepts lazy
-    tensors."""
+    """Whether the fake tensor is for no torch.compile, or for one whose backend accepts
+    lazy tensors."""
     if torch._guards.TracingContext.try_get() is None:
         return True
     from torch._dynamo.symbolic_convert import InstructionTranslator

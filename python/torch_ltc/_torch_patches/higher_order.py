@@ -2,13 +2,13 @@
 `map`) of lazy tensors.
 
 Outside torch.compile, PyTorch compiles these ops with TorchDynamo, which has no fake
-tensors of this device, and searches for a kernel by the operands' dispatch keys, which
+tensors of this device. PyTorch also looks up a kernel by the operands' dispatch keys, which
 include a key of this backend. Instead, Python runs the branch or the loop. Gradients are
 those of the ops that run; the predicates of `cond` and `while_loop` are read.
 
 Under modes and torch.func, the kernel of the mode or the transform runs. All lazy tensors
 have a key that precedes the keys of modes and transforms (locked_ops.cpp). Ops fall through
-this key, but PyTorch's search for a kernel in Python doesn't, so the key is removed there.
+this key, but PyTorch's lookup of a kernel in Python doesn't, so `key_extractor` removes it.
 
 `flex_attention` is a higher-order op, too: its dense form is traced, and its gradients
 include those of the tensors that its functions read.

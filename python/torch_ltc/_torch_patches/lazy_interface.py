@@ -1,8 +1,8 @@
 """Implements `torch._lazy`, PyTorch's interface to lazy tensors, for this backend.
 
-Replaces the functions for ends of steps and settings: PyTorch's functions wait on locks
-that our step queue doesn't use, and set flags that it doesn't read. Also replaces the
-functions of `torch._lazy.computation`, which run pending graphs on other inputs for
+Replaces the functions that end steps and change settings: PyTorch's functions wait on locks
+that our step queue doesn't use, and set flags that this backend doesn't read. Also replaces
+the functions of `torch._lazy.computation`, which run pending graphs on other inputs for
 `torch._lazy.extract_compiled_graph`: PyTorch's functions (2.13) only support the
 TorchScript backend.
 """
@@ -33,7 +33,7 @@ _LIMIT = 1024
 class _Graph:
     def __init__(self, traced: Any, positions: list[int]) -> None:
         self.traced = traced
-        #: The position among the outputs of each tensor in the deduplicated list.
+        #: For each tensor of the deduplicated list, its index among the outputs.
         self.positions = positions
 
     @cached_property
@@ -98,16 +98,16 @@ def get_tensors_ts_device_data_node(
 
 
 def get_graph_hash(tensors: Sequence[torch.Tensor]) -> bytes:
-    """Returns the name of the tensors' pending graph, for `run_cached_graph`."""
+    """Returns a key with which `run_cached_graph` finds the tensors' pending graph."""
     return _trace(tensors)[0]
 
 
 def run_cached_graph(
     graph_hash: bytes, graph_inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
-    """Runs a graph on tensors in the order of the graph's data nodes. Returns a CPU tensor
-    for each of the deduplicated tensors for which the graph was extracted. Raises
-    RuntimeError for an unknown hash."""
+    """Runs a graph. `graph_inputs`: values of the graph's data nodes, in their order.
+    Returns a CPU tensor for each of the deduplicated tensors for which the graph was
+    extracted. Raises RuntimeError for an unknown hash."""
     if graph_hash not in _graphs:
         raise RuntimeError(
             "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "

@@ -2,8 +2,8 @@
 
 While option `source_info`, `dump` or `backend` is set, the first call of an outermost
 module names its parameters and buffers ("encoder.layer.0.weight"). With `source_info`,
-the ops traced inside a module's call have the module's path. Otherwise no hook is
-installed.
+the ops traced inside a module's call also carry the module's path. Without these options,
+no hook is installed.
 """
 
 from __future__ import annotations

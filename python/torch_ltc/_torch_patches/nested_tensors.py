@@ -68,8 +68,9 @@ def _wrap_strided(original: Callable[..., Any], is_new: bool) -> Callable[..., A
 
 
 def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]:
-    """Wraps the function by which `nn.TransformerEncoder` in evaluation mode converts
-    padded sequences to a nested tensor, so that it creates the nested tensor on the CPU."""
+    """Makes a function create nested tensors for device lazy on the CPU.
+    `nn.TransformerEncoder` in evaluation mode calls this function to convert padded
+    sequences to a nested tensor."""
 
     @functools.wraps(original)
     def make(t: torch.Tensor, mask: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

@@ -82,8 +82,8 @@ _READERS = (
 def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     """Moves the states that the optimizer reads in Python back to the CPU, before a step.
     `torch.load(map_location=device)` and loops that move all states of an optimizer move
-    these as well. Then each step would read them, which cuts the step between backward and
-    update."""
+    these as well. Each update would then read lazy tensors, which cuts the step between
+    backward and update."""
     if not isinstance(optimizer, _READERS):
         return
     for group in optimizer.param_groups:
@@ -116,7 +116,7 @@ def _allow_counts_on_the_device() -> None:
 
 
 def _with_lazy(listed: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    # TorchScript compiles this function with torch.distributed.optim's functional
+    # TorchScript compiles this function as part of torch.distributed.optim's functional
     # optimizers, so it must use TorchScript's subset of Python.
     def devices(supports_xla: bool = True) -> list[str]:
         return listed(supports_xla) + ["lazy"]
@@ -157,8 +157,8 @@ def _replace_step(optimizer: type[Optimizer], step: Callable[..., Any]) -> None:
 
 
 def _trace_adam_as_nodes() -> None:
-    """Makes Adam and AdamW trace a step without special options by one call, as one node
-    for each parameter, with the results of torch's `foreach` form."""
+    """Makes Adam and AdamW trace a step without special options in one call, as one node
+    for each parameter. The results equal those of torch's `foreach` form."""
     by_torch = _unhooked(torch.optim.Adam)
 
     @functools.wraps(by_torch)

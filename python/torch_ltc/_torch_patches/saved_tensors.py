@@ -1,12 +1,12 @@
 """Makes `torch.autograd.graph.allow_mutation_on_saved_tensors` support lazy tensors.
 
 PyTorch's context manager (2.13) uses addresses to find the saved tensors that a write
-affects. Reading a lazy tensor's address would cut the graph, and the next write may change
-it. Instead, a saved lazy tensor is copied at once. Traced values are immutable, so the copy
-costs one traced op, and no memory as long as nothing is written. The context manager's
-dispatch mode, which copies saved tensors before they are written, therefore finds no lazy
-tensors. Versions show which tensors were written; below a dispatch mode, ops on lists don't
-increase them.
+affects. Reading a lazy tensor's address would cut the graph, and the next write to the
+tensor may change the address. Instead, a saved lazy tensor is copied at once. Traced values
+are immutable, so the copy costs one traced op, and no memory as long as nothing is written.
+The context manager's dispatch mode, which copies saved tensors before they are written,
+therefore finds no lazy tensors. Versions show which tensors were written. Below a dispatch
+mode, ops on lists don't increase the versions, so the mode increases them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ without `map_location` lazy tensors are loaded as lazy tensors.
 Tensors that share memory when `torch.save` is called also share it in the file and after
 `torch.load`: a file contains the memory of a view's base once.
 
-torch 2.13 has no hook for a device whose tensors have no storage, so `Tensor`'s
+torch 2.13 has no hook for a device whose storages contain no data, so `Tensor`'s
 reduction, its copies and the functions that rebuild a tensor from a storage are wrapped.
 """
 
@@ -35,7 +35,7 @@ _TAG = "_torch_ltc_location"
 _PRIORITY = 5
 
 
-# Attribute that loading sets on a storage: the lazy tensor that represents its memory.
+# Attribute that loading sets on a CPU storage: the lazy tensor with a copy of its memory.
 _BASE = "_torch_ltc_base"
 
 
@@ -60,8 +60,8 @@ _saving = _Saving()
 
 
 def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a CPU copy with the same strides. Within a torch.save, tensors that share
-    memory become views of one CPU tensor."""
+    """Returns a CPU copy with the same strides. Within a torch.save, the copies of tensors
+    that share memory are views of one CPU tensor."""
     if _saving.memory is None:
         return tensor.detach().cpu()
     key = bindings().memory_id(tensor)
@@ -154,9 +154,8 @@ def _wrap_legacy_load(original: Callable) -> Callable:
 def _of_memory(
     storage: torch.UntypedStorage, tensor: torch.Tensor, location: str
 ) -> torch.Tensor:
-    """Returns the lazy tensor that corresponds to `tensor`, a view of `storage`, in the
-    lazy memory that represents `storage`. That memory is a copy, because the file may be
-    mapped."""
+    """Returns the lazy tensor for `tensor`, a view of `storage`. All lazy tensors for views
+    of `storage` share a copy of its memory; a copy, because the file may be mapped."""
     base = getattr(storage, _BASE, None)
     if base is None:
         if tensor.nbytes == storage.nbytes() and tensor.storage_offset() == 0:
@@ -193,8 +192,9 @@ def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
 
 
 def _wrap_deep_copy(original: Callable) -> Callable:
-    """Lets tensors that share memory share it in their copies, too. `copy.deepcopy` copies
-    the storage of a CPU tensor once; torch clones each lazy tensor."""
+    """Makes the copies of lazy tensors that share memory share memory, too. For CPU tensors
+    this is so because `copy.deepcopy` copies a storage once, but torch clones each lazy
+    tensor separately."""
 
     @functools.wraps(original)
     def deep_copy(self: torch.Tensor, memo: dict) -> torch.Tensor:

@@ -6,8 +6,8 @@ valid until the next write to the tensor or the next end of a step, after which 
 may be elsewhere. Elements are in row-major order, whatever the strides.
 
 PyTorch's own functions (2.13) treat the null pointer in a lazy tensor's storage as an
-error. Below functionalization, where Python kernels of custom ops get values without a
-storage, PyTorch's functions dereference a null pointer.
+error. Below functionalization, Python kernels of custom ops get values without a storage,
+for which PyTorch's functions would dereference a null pointer; an error is raised instead.
 """
 
 from __future__ import annotations

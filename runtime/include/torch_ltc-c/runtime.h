@@ -35,16 +35,16 @@ LTC_EXPORT LtcStatus ltcExecutableLoad(const char *data, size_t size,
 typedef struct {
   const int64_t *symbols; // the value of each symbol
   size_t num_symbols;
-  /// The trace's values of the numbers that were given to the compiler as
+  /// The values in this trace of the numbers that the compiler received as
   /// `LtcSizeSamples::checked`.
   const int64_t *checked;
   size_t num_checked;
 } LtcSizes;
 
 /// Creates an executable for `sizes` from `general`, which can't be run itself.
-/// The bound executable shares the kernels of `general`, which may be destroyed
-/// first. Fails with a one-sentence error if the program isn't valid for the
-/// sizes.
+/// The bound executable shares the kernels of `general`, and stays valid when
+/// `general` is destroyed. Fails with a one-sentence error if the program isn't
+/// valid for the sizes.
 LTC_EXPORT LtcStatus ltcExecutableBind(LtcExecutable general,
                                        const LtcSizes *sizes,
                                        LtcExecutable *bound);

@@ -29,7 +29,8 @@ LTC_EXPORT const char *ltcStatusMessage(LtcStatus status);
 /// Releases an error; NULL is allowed.
 LTC_EXPORT void ltcStatusDestroy(LtcStatus status);
 
-/// Creates an error that owns a copy of `message` (for code behind a C API).
+/// Creates an error that owns a copy of `message` (for code that implements a C
+/// API).
 LTC_EXPORT LtcStatus ltcStatusCreate(const char *message);
 
 /// Bytes owned by the library; release them with `ltcBytesDestroy`. A NUL byte
@@ -42,11 +43,11 @@ typedef struct {
 
 LTC_EXPORT void ltcBytesDestroy(LtcBytes bytes);
 
-/// Creates an owned copy of `size` bytes (for code behind a C API).
+/// Creates an owned copy of `size` bytes (for code that implements a C API).
 LTC_EXPORT LtcBytes ltcBytesCreate(const char *data, size_t size);
 
-/// Element types of tensors at every C API and in the executable format.
-/// The values are stored on disk, so existing ones must not change.
+/// Element types of tensors in all C APIs and in the executable format. The
+/// numbers are stored on disk, so existing ones must not change.
 typedef enum {
   LTC_DTYPE_BOOL = 0, // one byte, 0 or 1
   LTC_DTYPE_UINT8 = 1,
