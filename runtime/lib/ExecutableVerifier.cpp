@@ -207,7 +207,7 @@ llvm::Error verifyTables(Executable &executable) {
   for (const Kernel &kernel : executable.kernels())
     if (kernel.numbers_size())
       return failure(
-          "kernel '{0}' has a table, but the program no general form",
+          "kernel '{0}' has a table, but the program has no general form",
           kernel.symbol());
   return verifySizes(executable, /*hasConstants=*/true);
 }

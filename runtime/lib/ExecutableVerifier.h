@@ -35,8 +35,8 @@ uint64_t tensorBytes(const TensorType &type);
 llvm::Expected<ConvolutionGeometry>
 convolutionGeometry(const ConvolutionCall &call);
 
-// Checks the command list for the sizes that the executable states. Defined in
-// CommandVerifier.cpp.
+/// Checks every command, given the sizes that the executable states. Defined in
+/// CommandVerifier.cpp.
 llvm::Error verifyCommands(const Executable &executable);
 
 } // namespace torch_ltc::runtime

@@ -1,9 +1,10 @@
 //===- KeptWeight.h - A weight in a library's packed order ------*- C++ -*-===//
 //
 // Libraries reorder weights into a packed order. Reordering takes a third of
-// the time of a small batch's inference, and each run repeats it even if the
-// weight hasn't changed. A weight with the same contents in two consecutive
-// runs is cached in packed order; a weight that changes in each run never is.
+// the time of a small batch's inference, and without a cache each run repeats
+// it even if the weight hasn't changed. A weight with the same contents in two
+// consecutive runs is cached in packed order; a weight that changes in each run
+// never is.
 //
 //===----------------------------------------------------------------------===//
 

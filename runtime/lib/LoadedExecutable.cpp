@@ -29,7 +29,7 @@ LoadedExecutable::load(const char *data, size_t size) {
   // protobuf counts bytes in int.
   if (size > size_t(INT_MAX))
     return failure("A compiled program of {0} MB is too large: its constants "
-                   "must stay below 2 GB, pass them as parameters.",
+                   "must stay below 2 GB. Pass them as parameters.",
                    size >> 20);
   // protobuf logs strings that aren't valid UTF-8, such as a corrupt message's
   // name.

@@ -27,8 +27,9 @@ public:
   static llvm::Expected<std::unique_ptr<LoadedExecutable>>
   load(const char *data, size_t size);
 
-  /// Returns an executable for these sizes, which shares code and constants
-  /// with this one. Fails unless this executable is general and valid for them.
+  /// Binds this executable to sizes. The result shares code and constants with
+  /// this executable. Fails unless this executable is general and valid for the
+  /// sizes.
   llvm::Expected<std::unique_ptr<LoadedExecutable>>
   bind(const LtcSizes &sizes) const;
 
@@ -103,7 +104,7 @@ private:
   std::vector<LtcTensorInfo> parameters;
   std::vector<LtcOutputInfo> outputs;
   std::vector<std::string> commandNames;
-  /// Parameters whose memory a run writes.
+  /// For each parameter, whether a run writes to its buffer.
   std::vector<bool> isChanged;
   /// Number of leading commands after which all donated parameters certainly
   /// still have their values from before the run.

@@ -1,10 +1,10 @@
 //===- LoopKernels.h - Loops where oneDNN has no implementation -----------===//
 //
-// Matrix products and convolutions in float64, integers, and 16-bit floats on
-// CPUs where oneDNN doesn't support them; attention in float32. LoopKernels.inc
-// is compiled once for each x86-64 level; `loopKernels()` returns the functions
-// for the best level that this CPU supports. Each function computes one block
-// of the result on one thread.
+// Matrix products and convolutions for dtypes and CPUs that oneDNN doesn't
+// support; products with a vector in all dtypes; attention in float32.
+// LoopKernels.inc is compiled once for each x86-64 level; `loopKernels()`
+// returns the functions for the best level that this CPU supports. Each
+// function computes a part of the result on one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,7 @@ struct LoopKernels {
 struct AttentionArguments {
   const float *query, *key, *value; // [length, width], [keys, width],
                                     // [keys, valueWidth]
-  const float *mask;                // [keys], rows maskRowStride apart
+  const float *mask;                // [length, keys], rows maskRowStride apart
   float *output, *logSum;           // [length, valueWidth], [length]
   const float *gradOutput;
   float *gradQuery, *gradKey, *gradValue;
@@ -101,7 +101,7 @@ struct AttentionArguments {
 };
 
 /// Maximum number of queries that are computed together. Ranges of queries
-/// begin at multiples of it.
+/// begin at multiples of this number.
 inline constexpr int64_t kMaxQueriesOfPanel = 32;
 inline constexpr int64_t kMaxKeysOfBlock = 64;
 

@@ -49,7 +49,7 @@ public:
 
 class OneDnnMatmul : public PreparedCommand {
 public:
-  /// Returns null if oneDNN has no implementation for the dtype on this CPU.
+  /// Returns null if oneDNN has no fast implementation of the call on this CPU.
   static PreparedCommandPtr create(const MatmulCall &call, int numThreads);
 
   llvm::Error run(const RunContext &context) override {
@@ -79,8 +79,8 @@ private:
 };
 
 /// Whether the terms of each sum are added in the same order for any number of
-/// threads. Implementations other than brgemm, which oneDNN 3.2 uses without
-/// AVX-512, may divide the sum of one element among threads.
+/// threads. Without AVX-512, oneDNN 3.2 uses implementations other than brgemm,
+/// which may divide the sum of one element among threads.
 bool sumsInOneOrder(const dnnl::matmul::primitive_desc &description) {
   return std::string_view(description.impl_info_str()).starts_with("brg");
 }

@@ -8,8 +8,8 @@
 
 namespace torch_ltc::runtime {
 
-/// Returns null if oneDNN has no implementation for the call on this CPU. No
-/// size may be 0.
+/// Returns null if oneDNN has no fast implementation of the call on this CPU.
+/// No tensor may be empty.
 PreparedCommandPtr prepareOneDnnConvolution(const ConvolutionCall &call,
                                             const ConvolutionGeometry &geometry,
                                             int numThreads);

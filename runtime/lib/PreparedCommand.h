@@ -28,7 +28,7 @@ class KernelLibrary;
 
 /// The state of a run that its commands can access.
 struct RunContext {
-  /// Start of each buffer of the executable.
+  /// Address of each buffer of the executable.
   llvm::ArrayRef<char *> buffers;
   /// Scratch memory of at least `scratchBytes()` bytes, 64-byte aligned, shared
   /// by all commands of the run: contents are undefined at the start of a
@@ -38,7 +38,7 @@ struct RunContext {
   /// `LtcRunArguments::parameter_contents`; empty if the caller provides none.
   llvm::ArrayRef<uint64_t> contents = {};
   const LtcRunArguments *arguments = nullptr;
-  /// The command that runs.
+  /// Index of the command that runs.
   size_t index = 0;
 
   /// The user's line of the running command, for errors and host calls.

@@ -284,8 +284,8 @@ TEST(Attention, TheSameOnAnyNumberOfThreads) {
   EXPECT_EQ(one.gradValue.bytes, four.gradValue.bytes);
 }
 
-/// Each instruction set of this CPU computes the formula's results; the other
-/// tests use only the best one.
+/// The loops for each instruction set that this CPU supports compute the
+/// formula's results; the other tests only run the loops for the best one.
 TEST(Attention, InstructionSets) {
   std::vector<const AttentionKernels *> sets = {&baseline::kAttention};
 #if defined(__x86_64__)

@@ -24,7 +24,8 @@ LtcExecutable bindTo(LtcExecutable general, std::vector<int64_t> sizes,
   return bound;
 }
 
-/// The error of binding `message`, which must be loadable.
+/// Returns the error of binding `message` to `sizes`; "" if there is none.
+/// Loading `message` must succeed.
 std::string bindingError(const Executable &message,
                          std::vector<int64_t> sizes) {
   std::string error;

@@ -116,7 +116,8 @@ protected:
   std::string directory;
 };
 
-/// Expects that the problem is reported once and the in-memory cache works.
+/// Expects one warning, which contains `reason`, and that the in-memory cache
+/// works.
 inline void expectMemoryServes(TestCache &cache, const std::string &reason) {
   cache.store("key", "value");
   cache.store("key2", "value2");

@@ -50,8 +50,8 @@ struct Operands {
   HostTensor input, weight, output, bias;
 };
 
-/// Calls visit(input, weight, output) with the flat indices of each product of
-/// the convolution.
+/// Calls visit(input, weight, output) for each product of the convolution, with
+/// the flat indices of its two factors and of the sum that it is added to.
 template <typename Visit>
 void forEachProduct(const Case &c, const Operands &operands,
                     const Visit &visit) {
@@ -218,8 +218,8 @@ Case simple(int rank, int64_t size, int64_t window) {
   return c;
 }
 
-/// Runs a convolution with correct `parameter_contents`. Once, the weight
-/// changes but the id of its contents doesn't, so the kept copy must be used.
+/// Runs a convolution with `parameter_contents`. The ids are correct except
+/// once: the weight changes but its id doesn't, so the kept copy must be used.
 void checkKeptWeight(ConvolutionCall::Kind kind) {
   Case c = simple(2, 4, 3);
   c.dtype = FLOAT32;
@@ -354,7 +354,8 @@ TEST(Convolution, ModelShapes) {
 }
 
 TEST(Convolution, InputThatNoWindowReads) {
-  // With stride 4 the last columns aren't read; their gradient is zero.
+  // With stride 4, the elements between the windows aren't read; their gradient
+  // is zero.
   for (DType dtype : {FLOAT32, FLOAT64, INT32}) {
     Case c = simple(2, 10, 2);
     c.dtype = dtype;

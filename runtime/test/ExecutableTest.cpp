@@ -16,7 +16,7 @@ using namespace torch_ltc::runtime::test;
 
 namespace {
 
-/// Copies a parameter through the arena to an output.
+/// A program that copies a parameter through the arena to an output.
 Executable copyProgram(int64_t bytes) {
   ProgramBuilder builder;
   HostTensor tensor(UINT8, {bytes});

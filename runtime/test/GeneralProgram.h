@@ -32,7 +32,8 @@ inline uint32_t addNumber(Executable &executable, const Code &code) {
   return form->numbers_size() - 1;
 }
 
-/// Makes each number that is a multiple of a stand-in depend on that symbol.
+/// Makes each number that is a multiple of a stand-in depend on the stand-in's
+/// symbol.
 inline void generalize(Executable &executable) {
   for (int symbol = 0; symbol < 2; ++symbol)
     executable.mutable_general()->add_largest_sizes(int64_t(1) << 30);

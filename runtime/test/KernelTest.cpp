@@ -42,7 +42,7 @@ exit:
 }
 )";
 
-/// Stores begin and end of the part at buffers[0][2 * begin].
+/// Stores the part's begin and end at buffers[0] + 2 * begin.
 const char *kPartsIR = R"(
 define void @parts(ptr %buffers, i64 %begin, i64 %end) {
   %out = load ptr, ptr %buffers

@@ -1,7 +1,7 @@
 //===- MutationTest.cpp - Mutated executables are rejected or harmless ----===//
 //
-// Mutates the stored form of programs field by field, without knowledge of the
-// fields' meaning, and repairs the checksum. Each mutated program is loaded and
+// Mutates random fields of the stored form of programs, without knowledge of
+// their meaning, and repairs the checksum. Each mutated program is loaded and
 // run in a subprocess, on memory that ends at an inaccessible page. The field
 // `kernels` isn't mutated: it describes the code and can't be checked.
 //
@@ -202,7 +202,7 @@ private:
 // Programs
 //===----------------------------------------------------------------------===//
 
-/// Adds 1 to each number in [begin, end) of its second argument.
+/// Adds 1 to the elements [begin, end) of its second argument.
 const char *kCountIR = R"(
 define void @count(ptr %buffers, i64 %begin, i64 %end) {
 entry:
