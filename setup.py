@@ -34,19 +34,19 @@ LIBRARY_RPATH = ":".join(
 TARGETS = ["wheel-libraries", "torch_ltc_backend", "other-bindings"]
 if not CONFIGURED:
     TARGETS.append("_C")
-#: binutils' own program knows the files of one kind of processor.
+#: binutils' strip only supports files for this machine's processor.
 STRIP = "/usr/lib/llvm-22/bin/llvm-strip" if CONFIGURED else "strip"
 MODULE_RPATH = "$ORIGIN/lib:$ORIGIN/../torch/lib"
 
 
 def torch_folder():
-    # Without importing torch, which would load this very backend.
+    # Doesn't import torch, because that would load this backend.
     return importlib.util.find_spec("torch").submodule_search_locations[0]
 
 
 def onednn_prefix():
-    """The folder with oneDNN's `include` and `lib`, which pip's isolated builds have
-    outside of the environment's prefix."""
+    """Returns the folder that contains oneDNN's `include` and `lib`. In pip's isolated
+    builds it isn't in the environment's prefix."""
     for file in importlib.metadata.files("onednn-devel-cpu-gomp") or ():
         if file.name == "dnnl.hpp":
             return file.locate().resolve().parents[1]
@@ -54,8 +54,8 @@ def onednn_prefix():
 
 
 def program_path():
-    """Programs of the build's packages come first; an environment's folder of them is
-    only in PATH if it is activated."""
+    """Returns PATH with the environment's folder of programs in front: PATH only contains
+    this folder if the environment is activated."""
     return sysconfig.get_path("scripts") + os.pathsep + os.environ.get("PATH", "")
 
 
@@ -67,12 +67,13 @@ def program(name):
 
 
 def other_bindings():
-    """The modules of additional Pythons, which './dev release' requests from CMake."""
+    """Returns the extension modules for additional Pythons, which CMake builds for './dev
+    release'."""
     return sorted((BUILD / "wheel").glob("_C.cpython-*.so"))
 
 
 class TagOfAllBindings(bdist_wheel):
-    """One wheel supports each Python for which there is a module."""
+    """Tags the wheel for every Python for which it contains an extension module."""
 
     def get_tag(self):
         python, abi, platform = super().get_tag()

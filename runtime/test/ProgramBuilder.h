@@ -42,10 +42,10 @@ public:
   uint32_t output(const HostTensor &tensor);
   uint32_t scalar(ScalarKind kind);
   uint32_t constant(const std::string &bytes);
-  /// Adds a buffer of `bytes` bytes in the arena, behind all earlier ones.
+  /// Adds a buffer of `bytes` bytes at the end of the arena.
   uint32_t arena(uint64_t bytes);
 
-  /// Returns the index of the kernel.
+  /// Adds a kernel; returns its index.
   uint32_t kernel(const std::string &symbol, const std::string &object);
   KernelCall *callKernel(uint32_t kernel, const std::vector<uint32_t> &buffers,
                          int64_t tripCount, int64_t grain);
@@ -62,10 +62,9 @@ void setRef(BufferRef *ref, uint32_t buffer, uint64_t offset = 0);
 /// Loads an executable message. Returns null and sets `error` on failure.
 LtcExecutable loadProgram(const Executable &message, std::string *error);
 
-/// Fills idle arenas of up to `bytes` with 0xff (a NaN in every float type, -1
-/// in integers). Scratch memory and temporaries contain leftovers of earlier
-/// runs; fresh memory is zero, which hides a command that reads memory before
-/// it is written.
+/// Fills an idle arena of at least `bytes` bytes with 0xff (a NaN in every float
+/// type, -1 in integers), so that the next run doesn't get zeros: fresh memory
+/// is zero, which hides a command that reads memory before it is written.
 void poisonArenas(size_t bytes = size_t(8) << 20);
 
 /// Loads and owns an executable; the test fails if it can't be loaded.

@@ -286,7 +286,7 @@ TEST(Verifier, CopiesAndFills) {
 }
 
 TEST(Verifier, OverlapThroughDonation) {
-  // The donated output has parameter 0's memory.
+  // The donated output uses parameter 0's buffer.
   DAMAGE("overwrites", {
     CopyCall *copy = e.mutable_commands(kCopyCommand)->mutable_copy();
     copy->mutable_source()->set_buffer(kInput);

@@ -302,10 +302,10 @@ def prepare() -> None:
 
 
 def _headers(folder: Path) -> Path:
-    """Copies this machine's headers of another Python for AArch64. AArch64's own headers
-    would differ only in macros of Python's own build in pyconfig.h, because both processors
-    have the same types. Debian's pyconfig.h includes another pyconfig.h in a folder for
-    the processor; this folder is copied as AArch64's."""
+    """Copies this machine's headers of another Python for the AArch64 build. AArch64's own
+    headers would only differ in those macros of pyconfig.h that describe how Python was
+    built, because both processors have the same types. Debian's pyconfig.h includes another
+    pyconfig.h in a folder for the processor; this folder is copied as AArch64's."""
     target = FOLDER / "headers" / folder.name
     shutil.copytree(folder, target, dirs_exist_ok=True)
     architectures = folder.parent.glob(f"*-linux-gnu/{folder.name}")

@@ -1,4 +1,4 @@
-"""Runs the test suites, fastest first, and repeats their summaries at the end."""
+"""Runs the test suites one after the other, and repeats their summaries at the end."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hook of MkDocs: generates pages of the site from the project's tables.
 
 The options and metrics come from `config.def` and `metrics.def`. mlir-tblgen generates the
-passes and the `ltc` dialect from their `.td` files.
+pages on the passes and the `ltc` dialect from their `.td` files.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _tablegen(generator: str, file: str, *arguments: str) -> str:
 def passes() -> str:
     parts = [
         "# Passes\n\n`ltc-opt` runs them ([tools.md](tools.md)); "
-        "[adding_a_pass.md](adding_a_pass.md) adds one.\n"
+        "[adding_a_pass.md](adding_a_pass.md) shows how to add one.\n"
     ]
     for title, folder in _PASSES.items():
         parts.append(f"## {title}\n")

@@ -121,8 +121,8 @@ def _library(name: str) -> str:
 
 def _run_python_tests(sanitizer: Sanitizer) -> int:
     _build(sanitizer, _LIBRARIES)
-    # The sanitizers look up the C++ library's functions when they are loaded, so it must be
-    # loaded, too.
+    # The sanitizers look up the C++ library's functions when they are loaded, so this
+    # library must be preloaded, too.
     libraries = (*sanitizer.libraries, "libstdc++.so")
     variables = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""Downloads sources of other projects that a wheel contains, from apt's Debian mirror."""
+"""Downloads the sources of libraries that wheels contain, from apt's Debian mirror."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Source:
                 )
             shutil.rmtree(path, ignore_errors=True)
             with tarfile.open(archive) as contents:
-                # Debian 12's Python (3.11.2) has no filters. The archive is trusted,
-                # because its digest is known.
+                # The tarfile of Debian 12's Python (3.11.2) has no extraction filters. The
+                # archive is trusted, because its digest is known.
                 if hasattr(tarfile, "data_filter"):
                     contents.extraction_filter = tarfile.data_filter
                 contents.extractall(FOLDER)

@@ -44,8 +44,8 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     append: bool = False,
 ) -> None:
-    """Runs a command with its output in the step's log. Raises StepFailed, with `advice`,
-    if the command fails."""
+    """Runs a command and writes its output to the step's log. Raises StepFailed, with
+    `advice`, if the command fails."""
     log = STATE / "logs" / f"{name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab" if append else "wb") as output:
