@@ -112,7 +112,7 @@ class Config:
         return bindings().config_options()
 
     def describe(self) -> str:
-        """Returns all options with values and descriptions as a table in text."""
+        """Returns a text table of all options, with their values and descriptions."""
         from torch_ltc._diagnostics.report import options_table
 
         return options_table(self.options())

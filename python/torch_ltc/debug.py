@@ -1,4 +1,4 @@
-"""Texts of programs at each stage, and checks of running programs.
+"""Shows programs as text at each stage, and checks running programs.
 
 print(torch_ltc.debug.dump(loss))                    # pending, not run
 print(torch_ltc.debug.dump(-1, stage="linalg"))      # the last step
@@ -190,8 +190,8 @@ def no_recompile() -> AbstractContextManager[None]:
 
 @contextmanager
 def detect_nan() -> Iterator[None]:
-    """Raises RuntimeError if the results of a step in the block contain a NaN or an Inf,
-    with the first op that produced one, its Python line and module.
+    """Raises RuntimeError if the results of a step in the block contain a NaN or an Inf.
+    The error names the first op that produced one, its Python line and module.
 
     Steps are slower in the block: they donate no buffers, and each result is checked.
     """
@@ -203,7 +203,8 @@ def detect_nan() -> Iterator[None]:
 @contextmanager
 def lockstep(tolerance: float | None = None) -> Iterator[None]:
     """Also runs each step in the block op by op with PyTorch's CPU kernels. If the results
-    differ, raises RuntimeError with the first op that differs, its Python line and module.
+    differ, raises RuntimeError. The error names the first op whose results differ, its
+    Python line and module.
 
     `tolerance`: the largest allowed difference, relative to a tensor's largest element.
     The default allows for the rounding of the tensor's dtype. Integers must be equal.

@@ -1,4 +1,4 @@
-"""Counts, times and logs of events, as data and as a report in text."""
+"""Counts, times and logs of events, as data and as a text report."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def step_log() -> list[dict[str, Any]]:
 
 
 def metrics_report() -> str:
-    """Returns all data of this module as tables in text."""
+    """Returns the metrics, the compile log, the fallbacks and the implicit syncs as text
+    tables."""
     from torch_ltc._diagnostics.report import metrics_tables
 
     return metrics_tables(metrics(), compile_log(), fallbacks(), syncs())

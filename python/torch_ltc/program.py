@@ -1,4 +1,4 @@
-"""The interface of a traced program to other tools: MLIR, inputs, outputs."""
+"""Presents a traced program to other tools: its MLIR module, inputs and outputs."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
 
 
 def _lazy_tensors(function: str, tensor: Any) -> list[torch.Tensor]:
-    """Returns the tensor, or the tensors with its rank inside a wrapper subclass. Raises
-    ValueError for a tensor on another device."""
+    """Returns the tensor itself, or for a wrapper subclass the inner tensors of the same
+    rank. Raises ValueError for a tensor on another device."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"torch_ltc.{function} needs a tensor, but got {tensor!r:.60}.")
     if is_traceable_wrapper_subclass(tensor):

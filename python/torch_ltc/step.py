@@ -40,8 +40,8 @@ def run_step_closures() -> None:
 
 
 def mark_step(device: str = "", wait: bool = False) -> None:
-    """Ends the step: schedules the program of this thread's live tensors, which is compiled
-    if it is new, then runs the step closures.
+    """Ends the step: schedules the program that computes this thread's live tensors, then
+    runs the step closures. A new program is compiled.
 
     A call is only needed where no optimizer takes a step, as in an evaluation loop. With
     `wait=True`, returns when the results are computed, and raises the error of a step that

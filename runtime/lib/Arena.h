@@ -49,8 +49,8 @@ private:
 
 /// Arenas that no run currently uses, shared by all executables of the process.
 /// The number of live arenas never exceeds the maximum number of simultaneous
-/// runs so far: an arena that is too small for a request is replaced if it is
-/// idle.
+/// runs so far: if all idle arenas are too small for a request, a new arena
+/// replaces the largest of them.
 class ArenaPool {
 public:
   static ArenaPool &process();

@@ -7,8 +7,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Number of queries in a work item: several panels, which read the same keys
-/// and values of a head from a near cache.
+/// Number of queries in a work item: several panels, so that the keys and
+/// values of a head are read from the cache after the first panel.
 constexpr int64_t kQueries = 8 * kMaxQueriesOfPanel;
 
 /// Computes attention or its gradients. No sum is divided among work items, so

@@ -281,8 +281,8 @@ llvm::Error CommandVerifier::verifyCall(const AttentionCall &call) {
   constexpr uint64_t kElement = sizeof(float);
   int64_t length = call.length(), keys = call.keys();
   int64_t width = call.width(), valueWidth = call.value_width();
-  // Keeps the size of scratch memory, which is computed from sums of products
-  // of two sizes, from overflowing.
+  // Prevents overflow of the size of scratch memory, which is a sum of products
+  // of two sizes.
   constexpr int64_t kLargestSize = int64_t(1) << 28;
   for (int64_t size :
        {call.batch(), call.heads(), length, keys, width, valueWidth})

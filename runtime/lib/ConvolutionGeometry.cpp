@@ -12,8 +12,8 @@ using namespace torch_ltc::runtime;
 
 namespace {
 
-/// Larger than any size of a tensor, and small enough for the products of two
-/// sizes below to fit in 63 bits.
+/// All sizes must be below this limit, so that the products of two sizes below
+/// fit in 63 bits.
 constexpr int64_t kLargestSize = int64_t(1) << 31;
 
 using Sizes = google::protobuf::RepeatedField<int64_t>;

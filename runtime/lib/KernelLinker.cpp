@@ -63,8 +63,8 @@ private:
   void *vectorMath;
 };
 
-/// Errors that the session reported while this thread linked; the session runs
-/// its tasks on the linking thread.
+/// Errors that the session has reported while this thread links kernels. The
+/// session runs its tasks on the linking thread.
 thread_local std::string linkReports;
 
 /// The process's JIT session. It links finished objects only, so it doesn't

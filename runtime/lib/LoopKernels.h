@@ -22,9 +22,9 @@ inline constexpr int64_t kBlockRows = 96;
 inline constexpr int64_t kBlockColumns = 256;
 inline constexpr int64_t kBlockDepth = 256;
 
-/// Scratch memory of a block, 64-byte aligned: packed operands and sums, in
-/// elements of at most 8 bytes, and 32 bytes for each column and each depth
-/// index of a convolution's block.
+/// Bytes of scratch memory, 64-byte aligned, for one block: packed operands and
+/// sums, in elements of at most 8 bytes, and 32 bytes for each column and each
+/// depth index of a convolution's block.
 inline constexpr size_t kBlockScratchBytes =
     8 * size_t(kBlockRows * kBlockDepth + kBlockDepth * kBlockColumns +
                kBlockRows * kBlockColumns) +

@@ -30,8 +30,8 @@ private:
   int saved;
 };
 
-/// Minimum number of multiply-adds for which waking a thread pays off. They
-/// take about 5 us.
+/// Minimum number of multiply-adds for which waking a thread pays off. This
+/// many take about 5 us.
 inline constexpr int64_t kMultiplyAddsForThread = 1 << 18;
 
 /// Number of threads for `count` iterations, where `grain` iterations make

@@ -36,7 +36,8 @@ public:
   explicit ContentionEstimate(int numProcessors)
       : numProcessors(numProcessors) {}
 
-  /// Adds the sample that ends now. Returns whether there is contention.
+  /// Adds the sample from the last call to `now`. Returns whether there is
+  /// contention.
   bool add(const LtcProcessorTimes &now, int numThreads);
 
 private:

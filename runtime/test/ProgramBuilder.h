@@ -62,9 +62,10 @@ void setRef(BufferRef *ref, uint32_t buffer, uint64_t offset = 0);
 /// Loads an executable message. Returns null and sets `error` on failure.
 LtcExecutable loadProgram(const Executable &message, std::string *error);
 
-/// Fills an idle arena of at least `bytes` bytes with 0xff (a NaN in every float
-/// type, -1 in integers), so that the next run doesn't get zeros: fresh memory
-/// is zero, which hides a command that reads memory before it is written.
+/// Fills an idle arena of at least `bytes` bytes with 0xff (a NaN in every
+/// float type, -1 in integers), so that the next run doesn't get zeros: fresh
+/// memory is zero, which hides a command that reads memory before it is
+/// written.
 void poisonArenas(size_t bytes = size_t(8) << 20);
 
 /// Loads and owns an executable; the test fails if it can't be loaded.

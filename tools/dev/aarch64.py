@@ -103,8 +103,8 @@ def _cross_compiler() -> None:
 
 
 def _apt_configuration() -> Path:
-    """Writes a configuration with which apt uses this machine's sources for arm64, and a
-    separate state."""
+    """Writes a configuration with which apt downloads arm64 packages from this machine's
+    package sources, and keeps a separate state; returns its path."""
     apt = FOLDER / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (apt / folder).mkdir(parents=True, exist_ok=True)

@@ -32,8 +32,8 @@ def _torch_cmake_path() -> str:
 
 
 def base_command(folder: Path, tests: bool) -> list[str]:
-    """Returns the arguments of CMake that all builds share, including builds for another
-    processor."""
+    """Returns the part of CMake's command that all builds share, including builds for
+    another processor."""
     return [
         str(VENV / "bin" / "cmake"),
         "-G", "Ninja", "-S", str(ROOT), "-B", str(folder),
@@ -188,8 +188,8 @@ def _wheel_variables() -> dict[str, str]:
 
 
 def wheel(python_headers: Sequence[Path] = ()) -> Path:
-    """Builds a wheel in dist/, with modules for the environment's Python and for the
-    Pythons of these headers; returns the wheel."""
+    """Builds a wheel in dist/, with extension modules for the environment's Python and for
+    the Pythons of these headers; returns the wheel."""
     build()
     headers = ";".join(str(path) for path in python_headers)
     configure = [

@@ -1,8 +1,8 @@
 """./dev check-torch VERSION: reports what to check before supporting another torch.
 
-Installs that version in a separate environment and compares everything on which torch_ltc
-relies: schemas and kernels of the ops that torch_ltc registers, the names of torch that it
-replaces, and the headers that it includes. The report is
+Installs that version in a separate environment and compares both versions of everything on
+which torch_ltc relies: schemas and kernels of the ops that torch_ltc registers, the names
+of torch that it replaces, and the headers that it includes. The report is
 `.dev/check-torch/VERSION/report.md`, with the differences line by line.
 """
 

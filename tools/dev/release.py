@@ -1,5 +1,5 @@
 """./dev release [VERSION] [--python=PATH]... [--target=aarch64]: makes everything that a
-release publishes, in dist/, and tries it on the systems of users.
+release publishes, in dist/, and tries the wheel on systems like those of users.
 
 The wheel supports the Pythons of the places (release_places.py). In each place it is
 installed beside torch with pip alone; the doctor must report no problem, the digits

@@ -79,7 +79,7 @@ def _exports(library: Path) -> list[str]:
 
 
 def _glibc(library: Path) -> tuple[int, ...]:
-    """Returns the newest version of glibc's symbols that a library uses."""
+    """Returns the newest glibc version among the symbols that a library uses."""
     command = ["readelf", "--version-info", "--wide", str(library)]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     found = re.findall(r"GLIBC_(\d+)\.(\d+)", answer.stdout)

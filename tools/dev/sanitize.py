@@ -36,7 +36,7 @@ class Sanitizer:
 
 _SUPPRESSIONS = ROOT / "tools" / "dev" / "sanitize_suppressions"
 
-#: The runtime's tests that the checks of every change run.
+#: The sample of the runtime's tests that './dev test' runs with sanitizers.
 SAMPLE = ("BoundsCheckTest", "ExecutableTest", "HostCallTest", "VerifierTest")
 TESTS = (
     *SAMPLE, "AttentionTest", "CacheTest", "CacheTrustTest", "ConvolutionTest",
@@ -52,12 +52,12 @@ SANITIZERS = (
         "address",
         "AddressSanitizer and UndefinedBehaviorSanitizer",
         {
-            # LLVM's allocators poison memory where they are inlined into our code, but not
-            # in LLVM's library.
+            # Disables poisoning by programs: LLVM's allocators poison memory where they are
+            # inlined into our code, but not in LLVM's library.
             "ASAN_OPTIONS": "allow_user_poisoning=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         },
-        # Leaks aren't detected: Python and torch release little memory when they end.
+        # Leaks aren't detected, because Python and torch release little memory at exit.
         {
             "ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",

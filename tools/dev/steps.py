@@ -1,4 +1,4 @@
-"""Runs steps once: a stamp stores the digest of a step's inputs.
+"""Runs a step again only if its inputs have changed: a stamp stores their digest.
 
 The state is in `.dev/`: `stamps/NAME` and `logs/NAME.log`.
 """

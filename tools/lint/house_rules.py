@@ -127,9 +127,9 @@ NO_FUNCTION = re.compile(r"(namespace|enum|extern|using|typedef)\b|[#}/]|\w+:$")
 
 
 def _long_cpp_functions(lines: list[str], name: str) -> Iterator[str]:
-    """Yields a problem for each function of a namespace, or of a class in it, that is too
-    long. Assumes clang-format's layout: the closing brace is below the first character of
-    the signature."""
+    """Yields a problem for each function that is too long, in a namespace or in a class of
+    a namespace. Assumes clang-format's layout: the closing brace is below the first
+    character of the signature."""
     # The column of declarations, the signature so far, its first line, and the first line
     # of the function.
     margin, signature, first, start = 0, "", 0, 0
@@ -180,8 +180,8 @@ def _long_functions(text: str, name: str) -> Iterator[str]:
 
 
 def stale_names(root: Path, names: list[str]) -> Iterator[str]:
-    """Yields a problem for each file that a README names in code quotes and that doesn't
-    exist."""
+    """Yields a problem for each file that doesn't exist although a README names it in code
+    quotes."""
     existing = {Path(name).name for name in names}
     for name in names:
         if Path(name).name != "README.md":

@@ -90,7 +90,8 @@ class ExportedProgram:
         #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
         #: "constant".
         self.scalars = scalars
-        #: The optimizer's numbers for which `run` accepts new values, by name.
+        #: The hyperparameters that formulas of `scalars` read, by name. `run` accepts new
+        #: values for these.
         self.hyperparameters = hyperparameters
         #: The values of the inputs in the trace.
         self.values = values

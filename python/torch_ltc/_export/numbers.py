@@ -1,8 +1,8 @@
 """Handles what changes from one run of an exported step to the next: hyperparameters, step
 counts and random numbers.
 
-The number arguments of a program are constants or formulas of hyperparameters ("1 - lr *
-weight_decay"), which the manifest lists. Step counts are tensors with role "state", like
+The manifest describes each number argument of a program as a constant or as a formula of
+hyperparameters ("1 - lr * weight_decay"). Step counts are tensors with role "state", like
 the rest of an optimizer's state. Random numbers are inputs, described by the distribution
 from which they are drawn.
 """
@@ -114,7 +114,7 @@ class Hyperparameters:
             group.update({k: v for k, v in original.items() if k in group})
 
     def explain(self, value: float) -> str:
-        """Returns the formula of a number of the program; "" for a constant."""
+        """Returns the formula of a number argument; "" for a constant."""
         for place, marked in enumerate(self._marked):
             step = self._steps[place]
             for text, formula in {**formulas_of(marked), **FORMULAS}.items():

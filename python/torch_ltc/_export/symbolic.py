@@ -242,7 +242,7 @@ def _drop(
 
 
 def _reason(problem: Exception | str) -> str:
-    """Returns the problem in one line of text, with the user's Python line."""
+    """Returns the problem as one sentence, with the Python line of the user's code."""
     if isinstance(problem, str):
         return problem
     frames = traceback.extract_tb(problem.__traceback__)

@@ -18,7 +18,7 @@ from torch_ltc._backend import bindings
 #: The device whose autocast state is used for "lazy".
 _STAND_IN = "hpu"
 
-#: The names that users pass.
+#: The device names that users pass.
 _NAMES = ("lazy", "lazy:0")
 
 _BY_DEVICE = (

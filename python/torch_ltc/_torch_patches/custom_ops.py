@@ -89,8 +89,8 @@ def _register_when_defined() -> None:
 
 def _hide_kernels_of_ours() -> None:
     """Hides our kernels at Functionalize from Python: torch.compile only functionalizes
-    mutable ops without a kernel at this key (torch 2.13). Our kernels don't affect other
-    devices."""
+    mutable ops without a kernel at this key (torch 2.13). Other devices aren't affected,
+    because our kernels only change calls with lazy tensors."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 
     @functools.wraps(has_kernel)

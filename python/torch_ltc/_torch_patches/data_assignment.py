@@ -1,6 +1,6 @@
 """Supports `tensor.data = other` with tensors on different devices, one of which is lazy.
 
-Between CPU and CUDA, PyTorch exchanges the memory of the tensor (`fully_shard` moves
+Between CPU and CUDA, PyTorch replaces the tensor's storage (`fully_shard` moves
 parameters in this way). The C++ objects of CPU tensors and lazy tensors have different
 classes (torch 2.13: `torch._has_compatible_shallow_copy_type`). Therefore the Python
 object gets a different C++ object, as with `torch.utils.swap_tensors`.

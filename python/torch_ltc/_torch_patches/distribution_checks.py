@@ -26,7 +26,7 @@ Check = Callable[[], Any]
 
 class _Deferred(threading.local):
     def __init__(self) -> None:
-        # Bools that were assumed to be true, each with the check that assumed it.
+        # Bools that were assumed to be true, each with the check that computes it.
         self.checks: collections.deque[tuple[Any, Check]] = collections.deque()
         self.is_checking = False
 

@@ -2,9 +2,9 @@
 values.
 
 PyTorch's converter (2.13) can describe lazy tensors' functional wrappers, but rejects
-the device's name. For backends of torch.compile that don't support lazy tensors, the
-converter still raises the error. TorchDynamo then runs the function without compiling it,
-so that the function's ops are traced.
+the device's name. If a backend of torch.compile doesn't support lazy tensors, the converter
+still rejects them. TorchDynamo then runs the function without compiling it, so that the
+function's ops are traced.
 """
 
 from __future__ import annotations

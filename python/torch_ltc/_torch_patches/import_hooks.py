@@ -47,8 +47,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def install(hooks: Mapping[str, Hook]) -> None:
-    """Makes an import of each module in `hooks` call its function with the module. For
-    modules that are already imported, calls the function at once."""
+    """Calls each function in `hooks` with its module when the module is imported; at once
+    if the module is already imported."""
     sys.meta_path.insert(0, _Finder(hooks))
     for name, hook in hooks.items():
         if name in sys.modules:

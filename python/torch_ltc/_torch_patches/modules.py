@@ -3,7 +3,7 @@
 PyTorch creates new parameters when a module moves between devices whose tensors have
 different classes. An optimizer created before would then train the old parameters, and
 parameters that two modules share would be separated. PyTorch can also swap the contents
-of the parameter objects; this module enables that for moves to and from "lazy".
+of the parameter objects; this patch enables that for moves to and from "lazy".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Makes optimizers on device lazy update all parameters at once, without implicit syncs.
 
-torch 2.13 has no registration for this, so names in its modules are replaced. Options
+torch 2.13 has no hooks for this, so functions in its modules are replaced. Options
 that a user sets (`foreach=False`, `capturable=True`, ...) have the same effect as on
 other devices.
 """

@@ -127,8 +127,8 @@ def _wrap_rebuild(original: Callable) -> Callable:
 
 
 def _to_lazy(tensor: torch.Tensor, location: str) -> torch.Tensor:
-    """Returns a copy on device lazy. While a legacy file is loaded, the copy gets its
-    values when the file has been read."""
+    """Returns a copy on device lazy. If it is made while a legacy file is loaded, it gets
+    its values after the file has been read."""
     moved = tensor.clone().to(location)
     if _loading.unread is not None:
         _loading.unread.append((moved, tensor))

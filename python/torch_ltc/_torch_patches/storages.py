@@ -3,7 +3,7 @@
 The address of a storage is that of its values in host memory, so programs that detect
 shared tensors by `data_ptr()` (safetensors, transformers, accelerate) work. An address is
 valid until the next write to the tensor or the next end of a step, after which the value
-may be elsewhere. Elements are in row-major order, whatever the strides.
+may be elsewhere. The elements are in row-major order, whatever the tensor's strides are.
 
 PyTorch's own functions (2.13) treat the null pointer in a lazy tensor's storage as an
 error. Below functionalization, Python kernels of custom ops get values without a storage,

@@ -194,7 +194,7 @@ typedef struct {
 typedef LtcStatus (*LtcHostFunction)(const LtcHostCall *call);
 
 /// Sets the function that computes the host calls of all programs in the
-/// process. Programs without host calls run without it.
+/// process. Programs without host calls don't need it.
 LTC_EXPORT void ltcSetHostFunction(LtcHostFunction function);
 
 //===----------------------------------------------------------------------===//
@@ -213,9 +213,10 @@ typedef struct {
   const char *directory;
   /// Beyond this size, least recently used entries are removed; 0: no limit.
   uint64_t max_bytes;
-  /// Called with one sentence when an entry is ignored or the directory can't
-  /// be written to (for example, because the disk is full); the cache then
-  /// continues in memory. May be NULL.
+  /// Called with one sentence, once for each kind of problem: an entry is
+  /// ignored, or the directory can't be used or written to (for example,
+  /// because the disk is full). The in-memory cache continues to work. May be
+  /// NULL.
   void (*warn)(const char *message, void *user_data);
   void *user_data;
   /// Paths of the libraries, besides this one, whose code affects what is
