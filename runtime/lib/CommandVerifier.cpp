@@ -154,7 +154,7 @@ llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
     return failure("trip count {0} exceeds the kernel's {1}", call.trip_count(),
                    kernel.trip_count());
   if (call.arguments_size() != kernel.operands_size())
-    return failure("it has {0} arguments, its kernel takes {1}",
+    return failure("it has {0} arguments, but its kernel takes {1}",
                    call.arguments_size(), kernel.operands_size());
   for (int i = 0; i < call.arguments_size(); ++i) {
     const KernelOperand &operand = kernel.operands(i);

@@ -70,11 +70,13 @@ llvm::Error verifyOutputs(const Executable &executable) {
                      executable.parameters_size());
     const TensorType &type = executable.parameters(parameter).type();
     if (tensorBytes(type) != tensorBytes(output.type()))
-      return failure("output {0} has {1} bytes, its parameter {2} has {3}", i,
-                     tensorBytes(output.type()), parameter, tensorBytes(type));
+      return failure("output {0} has {1} bytes, but its parameter {2} has {3}",
+                     i, tensorBytes(output.type()), parameter,
+                     tensorBytes(type));
     if (isForwarded && type.dtype() != output.type().dtype())
-      return failure("output {0} is {1}, its forwarded parameter {2} is {3}", i,
-                     dtypeName(output.type().dtype()), parameter,
+      return failure("output {0} is {1}, but its forwarded parameter {2} is "
+                     "{3}",
+                     i, dtypeName(output.type().dtype()), parameter,
                      dtypeName(type.dtype()));
     if (isDonated && !donated.insert(parameter).second)
       return failure("parameter {0} is donated to two outputs", parameter);
@@ -163,7 +165,7 @@ llvm::Error verifyBuffer(const Executable &executable, int index) {
     expected = executable.constants(entry).size();
   if (buffer.bytes() == expected)
     return llvm::Error::success();
-  return failure("buffer {0} has {1} bytes, its {2} {3} has {4}", index,
+  return failure("buffer {0} has {1} bytes, but its {2} {3} has {4}", index,
                  buffer.bytes(), table, entry, expected);
 }
 
@@ -220,9 +222,9 @@ uint64_t torch_ltc::runtime::tensorBytes(const TensorType &type) {
 
 llvm::Error torch_ltc::runtime::verifyExecutable(Executable &executable) {
   if (executable.format_version() != FORMAT_VERSION)
-    return failure("The compiled program '{0}' has format version {1}, this "
-                   "runtime reads version {2}: delete the program cache and "
-                   "compile it again.",
+    return failure("The compiled program '{0}' has format version {1}, but "
+                   "this runtime reads version {2}: delete the program cache "
+                   "and compile it again.",
                    executable.name(), executable.format_version(),
                    int(FORMAT_VERSION));
   if (llvm::Error error = verifyTables(executable))

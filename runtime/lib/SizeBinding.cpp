@@ -25,7 +25,7 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
   int places = 0;
   forEachNumber(executable, [&](int64_t &) { ++places; });
   if (places != form.places_size())
-    return failure("{0} numbers may vary, its general form has {1} places",
+    return failure("{0} numbers may vary, but its general form has {1} places",
                    places, form.places_size());
   for (uint32_t place : form.places())
     if (place > uint32_t(form.numbers_size()))
@@ -36,7 +36,7 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
       return failure("a check names number {0} of {1}", number,
                      form.numbers_size());
   if (form.scalars_size() > executable.scalars_size())
-    return failure("its general form has {0} scalars, the program {1}",
+    return failure("its general form has {0} scalars, but the program has {1}",
                    form.scalars_size(), executable.scalars_size());
   for (uint32_t number : form.scalars())
     if (number >= uint32_t(form.numbers_size()))
@@ -60,7 +60,7 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
 static llvm::Error checkRanges(llvm::StringRef name, const GeneralForm &form,
                                llvm::ArrayRef<int64_t> sizes) {
   if (int64_t(sizes.size()) != form.largest_sizes_size())
-    return failure("Program '{0}' was bound to {1} sizes, it has {2}.", name,
+    return failure("Program '{0}' was bound to {1} sizes, but has {2}.", name,
                    sizes.size(), form.largest_sizes_size());
   for (const auto &[i, size] : llvm::enumerate(sizes))
     if (size < 1 || size > form.largest_sizes(int(i)))
@@ -77,7 +77,7 @@ torch_ltc::runtime::checkSizes(llvm::StringRef name, const GeneralForm &form,
   if (llvm::Error error = checkRanges(name, form, sizes))
     return error;
   if (int64_t(given.num_checked) != form.checks_size())
-    return failure("Program '{0}' was bound to {1} checked sizes, it has {2}.",
+    return failure("Program '{0}' was bound to {1} checked sizes, but has {2}.",
                    name, given.num_checked, form.checks_size());
   std::vector<int64_t> known(sizes);
   known.insert(known.end(), given.checked, given.checked + given.num_checked);
@@ -93,7 +93,7 @@ torch_ltc::runtime::checkSizes(llvm::StringRef name, const GeneralForm &form,
   for (const auto &[i, number] : llvm::enumerate(form.checks()))
     if (values[number] != given.checked[i])
       return failure("Program '{0}' isn't valid for these sizes: checked size "
-                     "{1} is {2}, it expects {3}.",
+                     "{1} is {2}, but must be {3}.",
                      name, i, given.checked[i], values[number]);
   return values;
 }

@@ -188,7 +188,7 @@ TEST(Binding, IsRequired) {
 
 TEST(Binding, RefusesSizes) {
   Executable message = generalProgram();
-  EXPECT_CONTAINS(bindingError(message, {3}), "1 sizes, it has 2");
+  EXPECT_CONTAINS(bindingError(message, {3}), "1 sizes, but has 2");
   for (int64_t size :
        {int64_t(0), int64_t(-7), INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1})
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");

@@ -125,7 +125,7 @@ TEST(Verifier, Outputs) {
          e.mutable_outputs(1)->set_donated_parameter(1));
   DAMAGE("its parameter 0 has",
          e.mutable_outputs(1)->set_forwarded_parameter(0));
-  DAMAGE("is int32, its forwarded",
+  DAMAGE("is int32, but its forwarded",
          e.mutable_outputs(1)->mutable_type()->set_dtype(INT32));
   DAMAGE("donated and forwarded", {
     *e.add_outputs() = e.outputs(1);
@@ -147,7 +147,7 @@ TEST(Verifier, Buffers) {
   DAMAGE("names output 3 of 3", e.mutable_buffers(2)->set_output(3));
   DAMAGE("names scalar 1 of 1", e.mutable_buffers(3)->set_scalar(1));
   DAMAGE("names constant 1 of 1", e.mutable_buffers(4)->set_constant(1));
-  DAMAGE("buffer 0 has 4096 bytes, its parameter 0 has 2048",
+  DAMAGE("buffer 0 has 4096 bytes, but its parameter 0 has 2048",
          e.mutable_buffers(0)->set_bytes(4096));
   DAMAGE("its scalar 0 has 8", e.mutable_buffers(3)->set_bytes(16));
   DAMAGE("its constant 0 has 64", e.mutable_buffers(4)->set_bytes(65));
@@ -164,9 +164,9 @@ TEST(Verifier, KernelCalls) {
 #define CALL e.mutable_commands(kKernelCommand)->mutable_kernel()
   DAMAGE("calls kernel 1 of 1", CALL->set_kernel(1));
   DAMAGE("trip count 11 exceeds the kernel's 10", CALL->set_trip_count(11));
-  DAMAGE("2 arguments, its kernel takes 3",
+  DAMAGE("2 arguments, but its kernel takes 3",
          CALL->mutable_arguments()->RemoveLast());
-  DAMAGE("4 arguments, its kernel takes 3", CALL->add_arguments());
+  DAMAGE("4 arguments, but its kernel takes 3", CALL->add_arguments());
   DAMAGE("operand argument covers 2048 bytes at offset 4",
          CALL->mutable_arguments(0)->set_offset(4));
   DAMAGE("operand argument covers 2048 bytes",

@@ -168,7 +168,9 @@ def _traces(
                 _drop(variables, variable, "its range has one size only", None)
                 return _traces(variables, trace, base)
         if not variables:
-            raise ValueError("No size of the program varies: export it without dims.")
+            raise ValueError(
+                "No size of the program varies: export it without dynamic_shapes."
+            )
         programs = []
         try:
             for values in zip(*rows):
