@@ -6,7 +6,7 @@
 //        0      8  "LTCCACHE"
 //        8      4  version of this layout
 //       12      4  kind (LtcCacheKind)
-//       16      8  xxh3 of ltcCacheSalt()
+//       16      8  xxh3 of the salt: ltcCacheSalt() and the libraries' builds
 //       24      8  size of the key
 //       32      8  size of the value
 //       40      8  xxh3 of key and value

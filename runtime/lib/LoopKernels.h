@@ -1,7 +1,7 @@
 //===- LoopKernels.h - Loops where oneDNN has no implementation -----------===//
 //
 // Matrix products and convolutions for dtypes and CPUs that oneDNN doesn't
-// support; products with a vector in all dtypes; attention in float32.
+// support; products with a vector in all numeric dtypes; attention in float32.
 // LoopKernels.inc is compiled once for each x86-64 level; `loopKernels()`
 // returns the functions for the best level that this CPU supports. Each
 // function computes a part of the result on one thread.

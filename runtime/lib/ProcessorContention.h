@@ -36,7 +36,7 @@ public:
   explicit ContentionEstimate(int numProcessors)
       : numProcessors(numProcessors) {}
 
-  /// Adds the sample from the last call to `now`. Returns whether there is
+  /// Adds the sample between the last call and `now`. Returns whether there is
   /// contention.
   bool add(const LtcProcessorTimes &now, int numThreads);
 

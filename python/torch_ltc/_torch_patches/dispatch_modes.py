@@ -1,9 +1,9 @@
 """Passes the user's tensors to the Python code of a TorchDispatchMode.
 
 torch calls a mode after functionalization, which has replaced each lazy tensor by its
-value, each view by a copy and each in-place op by a functional op. Therefore kernels are
-registered with which ops under a mode bypass functionalization, when the first mode is
-entered. The mode of fake tensors doesn't need these kernels.
+value, each view by a copy and each in-place op by a functional op. Therefore the first mode
+that is entered registers kernels that make ops under a mode bypass functionalization. The
+mode of fake tensors doesn't need these kernels.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Lazy tensors are in host memory, and collectives on them are traced ops, which call a
 group's CPU backend when the step runs (`ltc_backend/distributed`). Therefore there is no
-separate backend: a group of `init_process_group` supports "lazy" without a named backend
-and with any backend for "cpu" ("gloo", "cpu:gloo,lazy:gloo").
+separate backend: `init_process_group` creates a group that supports "lazy" if it is called
+without a backend, or with any backend for "cpu" ("gloo", "cpu:gloo,lazy:gloo").
 """
 
 from __future__ import annotations

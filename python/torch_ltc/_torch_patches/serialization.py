@@ -192,8 +192,8 @@ def _shallow_copy(self: torch.Tensor) -> torch.Tensor:
 
 
 def _wrap_deep_copy(original: Callable) -> Callable:
-    """Makes the copies of lazy tensors that share memory share memory, too. For CPU tensors
-    this is so because `copy.deepcopy` copies a storage once, but torch clones each lazy
+    """Makes the copies of lazy tensors that share memory share memory, too. `copy.deepcopy`
+    does this for CPU tensors by copying each storage once, but torch clones each lazy
     tensor separately."""
 
     @functools.wraps(original)
