@@ -244,7 +244,7 @@ class Row:
 
     @property
     def class_name(self):
-        """The C++ class: Aten_SoftmaxOp for aten._softmax, AtenAddTensorOp for
+        """The name of the C++ class: Aten_SoftmaxOp for aten._softmax, AtenAddTensorOp for
         aten.add.Tensor."""
         name = ""
         for part in self.emit.split("."):

@@ -84,7 +84,8 @@ private:
     return success();
   }
 
-  /// Place of a value whose root has a place.
+  /// Returns the buffer part of a value, which may be a view of a value in
+  /// `plan.parts`.
   BufferPart partOf(Value value) {
     auto [root, offset] = lookThroughViews(value);
     BufferPart part = plan.parts.at(root);

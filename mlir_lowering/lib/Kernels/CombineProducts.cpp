@@ -200,8 +200,8 @@ void combineSum(Operation *root) {
   }
   if (products.size() < 2)
     return;
-  // Sort by the definition of the larger operand: other products of the same
-  // matrices can then share the joined operand.
+  // Sort by the position at which the larger operand is defined: other products
+  // of the same matrices can then share the joined operand.
   bool byLeft = products[0].rows() >= products[0].columns();
   auto position = [&](const Product &product) {
     return (byLeft ? product.a() : product.b()).getDefiningOp();
@@ -308,7 +308,8 @@ void combineRows(Products &products) {
     product.call.erase();
 }
 
-/// Whether a product is so small that its threads mostly wait for each other.
+/// Whether a product is so small that its threads mostly wait for each other,
+/// but has enough columns to gain from a combination.
 bool isSmall(Product product) {
   if (product.columns() < TargetCostModel::combinedColumns)
     return false;
@@ -333,8 +334,9 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
       continue;
     bool isChanged = false;
     // A combined product is at the place of its group's last product, and users
-    // of the other products may precede it. Sort once, after all groups: groups
-    // have different depths, and so don't depend on each other in a cycle.
+    // of the other products may precede it. Sort the block once, after the loop
+    // over the groups: groups don't depend on each other in a cycle, because
+    // their chains of products have different lengths.
     for (auto &[number, group] : splitByDependence(block, products)) {
       if (group.size() < 2)
         continue;

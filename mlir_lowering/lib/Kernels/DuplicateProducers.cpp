@@ -10,8 +10,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Whether the body has few operations, calls no functions and reads nothing at
-/// computed positions.
+/// Whether the body has few operations, all of them cheap: no function calls,
+/// no floating-point divisions, and no reads at computed positions.
 bool isCheapBody(Block &body) {
   constexpr size_t kMaxOps = 4;
   bool isCheap = body.getOperations().size() <= kMaxOps + 1;

@@ -69,7 +69,8 @@ bool isStaticTensor(Type type) {
          tensor.getElementType().isIntOrFloat();
 }
 
-/// Whether the body only computes. It may read whole tensors (tensor.extract).
+/// Whether the body has no side effects, and uses no tensors except to read
+/// their elements (tensor.extract).
 bool isComputingBody(Block &body) {
   bool isFine = true;
   body.walk([&](Operation *op) {
@@ -178,7 +179,8 @@ bool FusionDomain::add(linalg::GenericOp op) {
 }
 
 /// Assigns the factors of the domain's values to the op's loops over these
-/// values. Returns false if the op can't read the values in this way.
+/// values. Returns false if the op reads such a value with tensor.extract, or
+/// in loops that don't fit the value's factors.
 bool FusionDomain::alignLoops(linalg::GenericOp op,
                               SmallVectorImpl<FactorRun> &loops,
                               BitVector &isAligned) {
@@ -359,8 +361,8 @@ bool FusionDomain::addView(Operation *view) {
       result.append(*split);
     }
     // No dimension has split a factor of an earlier one, because dimensions of
-    // a layout never share factors. A tensor of rank 0 has no groups, and all
-    // dimensions of its reshapes have size 1.
+    // a layout never share factors. The reshape of a tensor of rank 0 has no
+    // groups; its dimensions have size 1, and so no factors.
     result.resize(shape.size());
   } else {
     return false;

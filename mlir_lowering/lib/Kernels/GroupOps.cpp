@@ -134,7 +134,7 @@ private:
       mergeOperandGroups(op, latest);
       return true;
     }
-    // Try groups that read the same tensor, the latest first.
+    // Try groups that also read the op's largest operand, the latest first.
     constexpr unsigned kMaxTries = 4;
     SmallVector<int64_t> siblings;
     for (OpOperand *operand : op.getDpsInputOperands()) {

@@ -38,15 +38,17 @@ Value flatRange(RewriterBase &rewriter, Location loc, Value source,
                                         index(numElements), index(1));
 }
 
-/// Rewrites a strided slice as a generic that reads a range of the flattened
-/// source at the sum of stride * index over its loops. The generic can't read
-/// the source in its shape: if a loop is a whole index, linalg requires the
-/// loop to have the size of the dimension that it reads, and the loops of x[:,
-/// :3] don't. The range, a view, begins at the slice's first element and ends
-/// with its last one, so that all columns of a matrix have the same kernel. In
-/// a program for all sizes, the range is the whole source, because
-/// `NumberFitter` finds a size as a function of other sizes, but often doesn't
-/// find the length of a range.
+/// Rewrites a slice that isn't contiguous as a generic that reads a range of
+/// the flattened source at the sum of stride * index over its loops. The
+/// generic can't read the source in its shape: if a loop is a whole index,
+/// linalg requires the loop to have the size of the dimension that it reads,
+/// and the loops of x[:, :3] don't.
+///
+/// The range, a view, begins at the slice's first element and ends with its
+/// last one, so that all columns of a matrix have the same kernel. In a program
+/// for all sizes, the range is the whole source, because `NumberFitter` finds a
+/// size as a function of other sizes, but often doesn't find the length of a
+/// range.
 Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   RankedTensorType sourceType = slice.getSourceType();
@@ -91,9 +93,9 @@ Value generalizeSlice(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   return read.getResult(0);
 }
 
-/// Rewrites a slice whose start is a parameter of the program as a generic
-/// whose body reads the source at computed positions. The generic can be fused
-/// into its readers.
+/// Rewrites a slice with offsets that aren't constant (for example, parameters
+/// of the program) as a generic whose body reads the source at computed
+/// positions. The generic can be fused into its readers.
 Value readSliceAt(RewriterBase &rewriter, tensor::ExtractSliceOp slice) {
   RankedTensorType type = slice.getResultType();
   llvm::SmallBitVector dropped = slice.getDroppedDims();

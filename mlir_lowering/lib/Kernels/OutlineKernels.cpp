@@ -86,8 +86,9 @@ private:
     func::ReturnOp::create(builder, location, results);
   }
 
-  /// Clones on-demand ops in the order in which members use them, which doesn't
-  /// depend on the rest of the program, and members in the program's order.
+  /// Clones the ops of role `Clone` in the order in which members use them,
+  /// which doesn't depend on the rest of the program, and then the members in
+  /// the program's order.
   void cloneOps(OpBuilder &builder, IRMapping &mapping) {
     for (Operation *op : clones)
       builder.clone(*op, mapping);

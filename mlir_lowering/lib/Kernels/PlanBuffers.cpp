@@ -144,7 +144,8 @@ private:
     return false;
   }
 
-  /// Number of the first call that writes to the memory of a call's result.
+  /// Returns the number of the first call that writes to the memory of `call`'s
+  /// result.
   int firstWriteOf(Operation *call) {
     auto first = firstWrite.find(call);
     return first == firstWrite.end() ? callNumber[call] : first->second;
@@ -287,7 +288,8 @@ private:
            getTensorBytes(value.getType()) == getTensorBytes(root.getType());
   }
 
-  /// The operand that is all of `root`, if no other operand lies in it.
+  /// Returns the index of the operand that is all of `root`, if no other
+  /// operand lies in `root`.
   std::optional<unsigned> soleOperandIn(ltc::KernelCallOp call, Value root) {
     std::optional<unsigned> number;
     for (auto [index, operand] : llvm::enumerate(call.getArguments())) {

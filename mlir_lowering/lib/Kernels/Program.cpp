@@ -76,8 +76,8 @@ bool mlir::torch_ltc::isContiguousSlice(tensor::ExtractSliceOp slice) {
       llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
       llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
     return false;
-  // After the first dimension with more than one element, all dimensions must
-  // be covered completely.
+  // The slice must cover all dimensions after the first in which it has more
+  // than one element.
   bool whole = false;
   for (auto [size, full, stride] :
        llvm::zip_equal(slice.getStaticSizes(), slice.getSourceType().getShape(),

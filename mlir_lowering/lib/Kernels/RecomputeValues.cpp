@@ -22,8 +22,9 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// Minimum size of a large value in a program for all sizes. Values whose sizes
-/// vary exceed it at the large stand-ins, whatever their sizes in a run.
+/// Minimum size in bytes of a large value in a program for all sizes. Values
+/// whose sizes vary exceed it at the large stand-ins, whatever their sizes in a
+/// run.
 constexpr int64_t smallBytesOfGeneral = 4096;
 /// Limits the size of kernels, as in GroupOps.
 constexpr size_t kMaxRecomputedOps = 24;
@@ -116,8 +117,8 @@ private:
           groupOf(input.getDefiningOp()) &&
           isRecomputable(input.getDefiningOp()))
         candidates.insert(input);
-    // Choose all candidates if that pays off, otherwise add each candidate with
-    // which the choice pays off.
+    // Choose all candidates if that pays off, otherwise each candidate that
+    // pays off together with those chosen before it.
     SetVector<Value> chosen;
     if (pays(number, candidates, inputs))
       chosen = candidates;

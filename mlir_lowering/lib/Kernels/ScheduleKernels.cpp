@@ -113,7 +113,8 @@ ltc::ScheduleAttr Scheduler::toAttribute() const {
 // Axes
 //===----------------------------------------------------------------------===//
 
-/// Calls `callback` with every access of every member, as a form over factors.
+/// Calls `callback` with every access of every member, as a linear form of the
+/// factors.
 static void
 forEachAccess(const FusionDomain &domain,
               function_ref<void(const DomainMember &, OpOperand &, LinearForm)>
@@ -210,9 +211,9 @@ void Scheduler::mergeAxes() {
 // Iterations
 //===----------------------------------------------------------------------===//
 
-/// Returns an axis along which a transposed operand is contiguous: one whose
-/// stride along the innermost axis is greater than 1. Returns nullopt if there
-/// is none or if one of the two axes is too short.
+/// Returns an axis along which a transposed operand (an operand whose stride
+/// along the innermost axis is greater than 1) is contiguous. Returns nullopt
+/// if there is none or if one of the two axes is too short.
 std::optional<unsigned> Scheduler::findTransposedAxis() const {
   unsigned innermost = getInnermostAxis();
   std::optional<unsigned> found;

@@ -13,7 +13,7 @@ namespace mlir::torch_ltc {
 /// ungrouped op) is contiguous and follows everything that it reads. The order
 /// is depth first in program order, except that
 ///
-///   * checks of indices come as early as possible, so that they fail the run
+///   * bounds checks come as early as possible, so that they fail the run
 ///     before any memory of the caller is overwritten;
 ///   * the new value of a parameter is computed after all other units that read
 ///     the old value, unless that makes a cycle, so that the new value can lie

@@ -23,8 +23,8 @@ public:
   /// Returns the number as a value of type `!torch.int`, or `!torch.float` for
   /// the code of a float64. `symbols` contains the value of each symbol.
   Value build(const NumberCode &code, ArrayRef<Value> symbols);
-  /// Solves size `dim` of the tensor = `factor` * symbol + `offset` for the
-  /// symbol.
+  /// Computes a symbol from size `dim` of the tensor, which equals `factor` *
+  /// symbol + `offset`.
   Value solveSize(Value tensor, int64_t dim, int64_t factor, int64_t offset);
 
 private:

@@ -42,7 +42,8 @@ static FailureOr<int64_t> valueOf(SymbolicIntOp symbol, SymbolValues values) {
   return *value;
 }
 
-/// Sets the sizes in the operand's type to those at the symbols' values.
+/// Computes the operand's sizes from the symbols' values, and sets them in the
+/// operand's type.
 static LogicalResult setSizes(BindSymbolicShapeOp bind, SymbolValues values) {
   MLIRContext *context = bind.getContext();
   SmallVector<AffineExpr> numbers;

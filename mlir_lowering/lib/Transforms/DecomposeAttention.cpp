@@ -138,8 +138,8 @@ static LogicalResult decomposeTrainedAttention(TorchLtcTrainedAttentionOp op,
        b.isUsed(1) ? logSumOf(b, s, b.resultSizes(1)) : Value()});
 }
 
-// Computes softmax's gradient from the weights of the forward part; only
-// eager's kernel uses `log_sum`.
+// Computes softmax's gradient from its weights, which are those of the forward
+// op; only eager's kernel uses `log_sum`.
 static LogicalResult
 decomposeTrainedAttentionBackward(TorchLtcTrainedAttentionBackwardOp op,
                                   FormulaBuilder &b) {

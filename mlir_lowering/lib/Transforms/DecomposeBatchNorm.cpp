@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// All dimensions except the channels.
+// Returns all dimensions except that of the channels.
 static SmallVector<int64_t> reducedDims(FormulaBuilder &b, Value x) {
   SmallVector<int64_t> dims;
   for (int64_t dim = 0; dim < b.rank(x); ++dim)

@@ -27,8 +27,8 @@ static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
 
 /// Whether `value` is in the range of `dtype` by the rules of
 /// c10::checked_convert: negative integers wrap in unsigned dtypes, and
-/// infinity and NaN are values of every float. Null if every value of its dtype
-/// is.
+/// infinity and NaN are in the range of every float dtype. Returns null if
+/// every value of `value`'s dtype is in range.
 static Value isInRange(FormulaBuilder &b, Value value, Type dtype) {
   Type given = b.dtype(value);
   if (isa<mlir::ComplexType>(given) || isa<mlir::ComplexType>(dtype) ||

@@ -46,8 +46,8 @@ static LogicalResult decomposeBaddbmm(AtenBaddbmmOp op, FormulaBuilder &b) {
   return replaceByAddend(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
 }
 
-// The sum over the batch extends the inner dimension of the product: [N, B * M]
-// x [B * M, P].
+// The batch becomes a part of the inner dimension, over which the product sums:
+// [N, B * M] x [B * M, P].
 static LogicalResult decomposeAddbmm(AtenAddbmmOp op, FormulaBuilder &b) {
   Value first = op.getBatch1(), second = op.getBatch2();
   int64_t batch = b.sizes(first)[0], rows = b.sizes(first)[1];
@@ -112,7 +112,7 @@ static LogicalResult decomposeDot(AtenDotOp op, FormulaBuilder &b) {
   return replaceByDot(b, op.getSelf(), op.getTensor());
 }
 
-// The conjugate of a real number is itself.
+// The conjugate of a real number is the number itself.
 static LogicalResult decomposeVdot(AtenVdotOp op, FormulaBuilder &b) {
   return replaceByDot(b, op.getSelf(), op.getOther());
 }

@@ -136,8 +136,8 @@ static Value isProbability(FormulaBuilder &b, Value x) {
 }
 
 // (t - 1) * max(log(1 - x), -100) - t * max(log(x), -100): torch bounds the
-// logarithms so that x = 0 and x = 1 have finite losses, and rejects x outside
-// [0, 1].
+// logarithms so that x = 0 and x = 1 have finite losses, and rejects x and t
+// outside [0, 1].
 static LogicalResult decomposeBce(AtenBinaryCrossEntropyOp op,
                                   FormulaBuilder &b) {
   Pair p = readPair(op, b);

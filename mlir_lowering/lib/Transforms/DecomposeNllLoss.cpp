@@ -73,7 +73,8 @@ static LogicalResult decomposeForward(OpTy op, FormulaBuilder &b) {
   Value loss = b.mul(b.neg(picked), rows.weight);
   loss = b.maskedFill(loss, rows.ignored, 0.0);
 
-  // torch doesn't reduce a single target, even if a reduction is requested.
+  // For a single target, torch returns a scalar and the total weight even if no
+  // reduction is requested.
   Value zero = b.zeros({}, b.resultDtype(1));
   if (reduction == None && b.rank(self) > 1)
     return b.replaceWith({loss, zero});

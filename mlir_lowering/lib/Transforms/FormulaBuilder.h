@@ -74,7 +74,7 @@ public:
   /// reshaped to their sizes. A value is null if the result isn't computed;
   /// fails if such a result is used.
   LogicalResult replaceWith(ArrayRef<Value> values);
-  /// Replaces the operand `operand` of the op, which stays.
+  /// Replaces operand number `operand` of the op, and keeps the op.
   LogicalResult replaceOperand(unsigned operand, Value value);
   /// Replaces the op by empty tensors if no result has elements; fails
   /// otherwise.
@@ -134,7 +134,7 @@ public:
 
   //===--------------------------------------------------------------------===//
   // Elementwise; operands are broadcast, the result has the first tensor's
-  // dtype
+  // dtype (comparisons and logical ops: bool)
   //===--------------------------------------------------------------------===//
 
   Value neg(Value x);
@@ -163,7 +163,7 @@ public:
 
   /// a + weight * (b - a)
   Value lerp(Value a, Value b, Number weight);
-  /// a + value * b * c; a + value * b / c. All have `a`'s sizes.
+  /// a + value * b * c; a + value * b / c. All tensors have `a`'s sizes.
   Value addcmul(Value a, Value b, Value c, Number value);
   Value addcdiv(Value a, Value b, Value c, Number value);
 

@@ -34,7 +34,8 @@ static bool isConstant(Value value) {
   return matchPattern(value, m_Constant());
 }
 
-/// Whether elements of the list may be dynamic scalars.
+/// Whether operand `position` of the op `name` is a list whose elements may be
+/// dynamic scalars.
 static bool mayVary(StringRef name, unsigned position) {
   name.consume_front("torch.");
 #define VARYING_LIST(op, number)                                               \

@@ -15,8 +15,8 @@ func.func @insert(%a: tensor<4x6xf32>, %b: tensor<4x2xf32>) -> tensor<4x8xf32> {
   return %1 : tensor<4x8xf32>
 }
 
-// Two results are accumulated from one fill: the second result doesn't read the
-// fill's value from the first result's memory after that memory was written.
+// Two reductions start with the same fill. The second one doesn't read its
+// initial value from the first one's result, which has been overwritten by then.
 // CHECK-LABEL: func.func @shared_fill
 // CHECK-NOT: memref.copy %arg2, %arg3
 // CHECK: memref.copy %alloc{{.*}}, %arg3

@@ -2,8 +2,8 @@
 
 #id = affine_map<(i, j) -> (i, j)>
 
-// Iterations are rows, as the schedule specifies; the vector loop is inside. A
-// result that overwrites an operand is stored in the operand's memory.
+// Each iteration computes a row, as the schedule specifies; the vector loop is
+// inside. A result that overwrites an operand is stored in the operand's buffer.
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.+]]: memref<8192xf32> {llvm.noalias}, %{{.+}}: memref<8192xf32> {llvm.noalias}, %[[BEGIN:.+]]: index, %[[END:.+]]: index)
 // CHECK: scf.for %{{.+}} = %[[BEGIN]] to %[[END]]
@@ -27,7 +27,7 @@ func.func private @rows(%x: tensor<64x128xf32>) -> tensor<64x128xf32> attributes
 
 // -----
 
-// The pass doesn't change a kernel without a schedule, which is bufferized.
+// The pass doesn't change a kernel without a schedule; bufferization lowers it.
 // CHECK-LABEL: func.func private @insertion
 // CHECK: tensor.insert_slice
 func.func private @insertion(%x: tensor<4xf32>, %y: tensor<2xf32>) -> tensor<4xf32> {

@@ -19,7 +19,7 @@ func.func @step(%x: tensor<3x2xf32> {run.value = dense<[[1.0, 2.0], [3.0, 4.0], 
   %c3 = arith.constant 3 : index
   %zero = arith.constant 0.0 : f32
   %nine = arith.constant 9.0 : f32
-  // Adds the rows of x at the rows `index`.
+  // Adds row i of x to row index[i] of a matrix of zeros.
   %e = tensor.empty() : tensor<3x2xf32>
   %z = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
   %scattered = scf.for %i = %c0 to %c3 step %c1 iter_args(%rows = %z) -> tensor<3x2xf32> {

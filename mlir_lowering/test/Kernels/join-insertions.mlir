@@ -58,8 +58,8 @@ func.func @beside(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tenso
 
 // -----
 
-// In a general program, the pass records the assumed order of the parts, which
-// each binding checks.
+// In a program for all sizes, the pass records the order of the parts that it
+// assumes; the order is checked when the executable is bound.
 module attributes {torch_ltc.general} {
 // CHECK-LABEL: func.func @general
 // CHECK-SAME: torch_ltc.orders = array<i64: 1, 2>

@@ -1,6 +1,7 @@
 // RUN: ltc-opt %s -ltc-mlir-normalize-ops -split-input-file | FileCheck %s
 
-// A slice reads a view: the range from its first to its last element.
+// A strided slice reads a view of its source: the range from the slice's first
+// to its last element.
 // CHECK-DAG: #[[IN:.+]] = affine_map<(d0, d1) -> (d0 * 8 + d1 * 2)>
 // CHECK-LABEL: func.func @slice
 // CHECK: %[[FLAT:.+]] = tensor.collapse_shape %{{.*}} : tensor<4x8xf32> into tensor<32xf32>

@@ -66,7 +66,7 @@ func.func @constants() -> (tensor<4xf32>, tensor<2xi64>) {
 
 #id = affine_map<(i) -> (i)>
 
-// Checks of indices come first, so that a run fails before it writes anything.
+// Bounds checks come first, so that a run fails before it writes anything.
 // CHECK-LABEL: func.func @checks_first
 // CHECK-SAME: (%{{.+}}: tensor<8xf32>, %[[I:.+]]: tensor<8xi64>)
 // CHECK-NEXT: %[[C:.+]] = ltc.check_bounds %[[I]] in[0, 8)

@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s -canonicalize -cse -split-input-file | FileCheck %s
 
-// Checks of constants are folded; equal checks are merged; unused checks are
-// removed.
+// Bounds checks of constants are folded, equal checks are merged, and unused
+// checks are removed.
 
 // CHECK-LABEL: func.func @constants
 // CHECK: %[[C:.+]] = arith.constant dense<[0, 2]>

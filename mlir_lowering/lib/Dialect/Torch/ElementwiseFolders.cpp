@@ -1,7 +1,7 @@
 //===- ElementwiseFolders.cpp - Copies that change nothing ----------------===//
 //
-// Tensors are values, so a copy, alias or cast whose result has the type of its
-// operand equals the operand.
+// Tensors have value semantics, so a copy, alias or cast folds to its operand
+// if the result has the operand's type.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
 
-// The generated parser calls these for types inside a container.
+// Parse and print a type without its prefix, as inside a container.
 static Type parseTorchType(AsmParser &parser);
 static void printTorchType(Type type, AsmPrinter &printer);
 
