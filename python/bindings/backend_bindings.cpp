@@ -34,7 +34,7 @@ SharedObject share(py::object object) {
 
 /// Calls `function` with the GIL. Converts an exception to a std::runtime_error
 /// with the same message, which torch_ltc._backends.registry has written for
-/// the user. Propagates exceptions that programs don't catch, such as
+/// the user. Propagates exceptions that don't derive from Exception, such as
 /// KeyboardInterrupt.
 template <typename Function> auto callPython(Function function) {
   py::gil_scoped_acquire gil;

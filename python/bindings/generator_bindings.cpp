@@ -1,8 +1,8 @@
 //===- generator_bindings.cpp - torch.Generator("lazy") -------------------===//
 //
-// Device lazy draws its random numbers from the CPU's generators, so its
-// generators are CPU generators. torch's constructor (2.13) has a fixed list of
-// devices with generators, and no hook for other devices.
+// Device lazy gets its random numbers from the CPU's generators, so a generator
+// for device lazy is a CPU generator. torch's constructor (2.13) has a fixed
+// list of devices with generators, and no hook for other devices.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
 //===- guard_bindings.cpp - Guards of captured steps ----------------------===//
 //
 // Before each replay, compares the modes of PyTorch that affect ops, and the
-// objects that the function's code refers to (_capture/objects.py lists them).
-// Objects are compared by identity, except for floats, ints, strings, bytes,
-// and the contents of sets, deques and buffers.
+// objects that the function's code refers to (_capture/objects.py lists them),
+// with those of the recording. Objects are compared by identity, except for
+// floats, ints, strings, bytes, and the contents of sets, deques and buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,9 +129,9 @@ Py_ssize_t numHooks(const THPVariable *tensor) {
   return count;
 }
 
-/// Returns the version of a CPU tensor, because its contents are constants of
-/// the captured step. Returns -1 for inference tensors, which have no version,
-/// and for lazy tensors, whose contents each replay reads.
+/// Returns the version counter of a CPU tensor, whose contents are constants of
+/// the captured step. Returns -1 for inference tensors, which have no version
+/// counter, and for lazy tensors, whose contents each replay reads.
 int64_t versionOf(const at::Tensor &tensor) {
   return tensor.is_cpu() && !tensor.is_inference() ? tensor._version() : -1;
 }

@@ -85,9 +85,10 @@ uintptr_t addressOf(const c10::Storage &storage) {
   return reinterpret_cast<uintptr_t>(host->buffer()->data());
 }
 
-/// Returns a CPU tensor on the memory of the tensor's value. Nothing overwrites
-/// this memory while the CPU tensor lives. Returns None if the value isn't
-/// stored in the order of the tensor's strides.
+/// Returns a CPU tensor that shares the memory of the tensor's value. Nothing
+/// overwrites this memory while the CPU tensor lives. Returns None if the
+/// tensor's base isn't packed or has a different dtype, so that the tensor's
+/// strides don't describe the memory.
 std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
   at::AutoDispatchBelowAutograd noAutograd;
   FunctionalStorageImpl *memory = memoryOf(tensor);

@@ -56,9 +56,9 @@ const std::string &pathOf(Scopes &scopes, PyObject *module) {
   auto known = scopes.paths.find(module);
   if (known != scopes.paths.end())
     return known->second;
-  // Learns the paths again, because the module may have been added after the
-  // root's first call. Otherwise, the root calls a module that isn't below it,
-  // and the path is the class's name.
+  // Learn the paths again, because the module may have been added after the
+  // root's first call. A module that isn't below the root gets its class's name
+  // as path.
   PyObject *root = scopes.root ? PyWeakref_GetObject(scopes.root) : Py_None;
   if (root != Py_None)
     learnPaths(scopes, py::reinterpret_borrow<py::object>(root));
@@ -83,7 +83,7 @@ PyObject *enterModule(PyObject *, PyObject *module) {
 
 PyObject *leaveModule(PyObject *, PyObject *) {
   Scopes &scopes = scopesOfThread();
-  // Switching source_info off inside the call has already left all modules.
+  // If source_info was switched off inside the call, depth is already 0.
   if (scopes.depth) {
     --scopes.depth;
     popModulePath();

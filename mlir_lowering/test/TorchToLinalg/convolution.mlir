@@ -19,8 +19,8 @@ func.func @forward(%x: !torch.vtensor<[2,4,8,8],f32>, %w: !torch.vtensor<[6,2,3,
 
 // -----
 
-// A transposed convolution becomes the call for the gradient of a convolution's
-// input.
+// A transposed convolution becomes the library call that computes the gradient
+// of a convolution's input.
 
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: %[[X:.+]]: tensor<1x6x4xf32>, %[[W:.+]]: tensor<6x2x3xf32>, %[[B:.+]]: tensor<2xf32>

@@ -65,7 +65,7 @@ func.func @unsigned(%a: !torch.vtensor<[4],ui8>, %b: !torch.vtensor<[4],ui8>) ->
 
 // -----
 
-// A clone becomes its operand.
+// A clone is replaced by its operand.
 
 // CHECK-LABEL: func.func @identity
 // CHECK-SAME: %[[A:.+]]: tensor<4xf32>

@@ -43,7 +43,8 @@ func.func @checked(%ids: tensor<4xi64>) -> tensor<4xi64> {
   return %0 : tensor<4xi64>
 }
 
-// PyTorch's topk becomes a stable sort if its kernel can't be called.
+// A host call of topk becomes a stable sort, because other compilers can't call
+// PyTorch's kernel.
 // CHECK-LABEL: @topk
 // CHECK-NOT: ltc.
 // CHECK: arith.cmpf ogt

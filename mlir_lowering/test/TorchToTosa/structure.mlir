@@ -102,7 +102,7 @@ func.func @strided_slice(%a: !torch.vtensor<[6],f32>) -> !torch.vtensor<[3],f32>
 
 // -----
 
-// Positions are clamped to the table.
+// Indices are clamped to the rows of the weight.
 
 // CHECK-LABEL: func.func @embedding
 // CHECK: tosa.cast {{.*}} -> tensor<5xi32>
@@ -118,7 +118,7 @@ func.func @embedding(%w: !torch.vtensor<[7,3],f32>, %i: !torch.vtensor<[5],si64>
 
 // -----
 
-// A pooling is the maximum of the slices at each position of the window.
+// A max pooling compares strided slices, one for each position in the window.
 
 // CHECK-LABEL: func.func @max_pool
 // CHECK-COUNT-4: tosa.greater

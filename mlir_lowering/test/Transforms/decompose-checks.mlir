@@ -15,7 +15,7 @@ func.func @fill_of_a_narrow_dtype(%x: !torch.vtensor<[3],si8>, %mask: !torch.vte
   return %0 : !torch.vtensor<[3],si8>
 }
 
-// Every value of float32 is one of float64.
+// Every float32 value is in the range of float64, so it isn't checked.
 // CHECK-LABEL: func.func @fill_of_a_wide_dtype
 // CHECK-NEXT: torch.aten.masked_fill.Tensor
 // CHECK-NEXT: return

@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 
-// A norm of order 2 is the root of a sum of squares, without aten.pow.
+// A norm of order 2 is the square root of a sum of squares, without aten.pow.
 // CHECK-LABEL: func.func @norm_of_order_2
 // CHECK-SAME: %[[X:.*]]: !torch.vtensor<[4,5],f32>
 // CHECK: %[[SQUARES:.*]] = torch.aten.mul.Tensor %[[X]], %[[X]]

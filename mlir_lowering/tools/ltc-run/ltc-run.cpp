@@ -11,8 +11,8 @@
 //                                     depends on the sizes
 //
 // The value of an argument is its attribute `run.value` (a dense constant, or a
-// number for a dynamic scalar). Without the attribute, a dynamic scalar is 0.5
-// or 3, and the elements of a tensor are seeded random numbers: floats in
+// number for a dynamic scalar). Without the attribute, a float is 0.5, an int
+// is 3, and the elements of a tensor are seeded random numbers: floats in
 // [-1, 1), integers in [0, 100), bools, or numbers in [low, high) with the
 // attribute `run.range = [low, high]`.
 //
@@ -250,7 +250,8 @@ int64_t evaluate(StringRef sum, ArrayRef<int64_t> sizes) {
   return result;
 }
 
-/// Parses the program with the sizes `sizes`.
+/// Replaces each `$(...)` in the text by its value at `sizes`, and parses the
+/// program.
 OwningOpRef<ModuleOp> parseAt(StringRef text, ArrayRef<int64_t> sizes,
                               MLIRContext &context) {
   std::string result;

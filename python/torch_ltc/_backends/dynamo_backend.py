@@ -27,8 +27,8 @@ from torch_ltc.debug import no_fallback, no_sync
 from torch_ltc.program import Program
 from torch_ltc.step import mark_step
 
-# Random ops whose distribution depends only on sizes and numbers. At each call, torch draws
-# their results on the CPU, as in eager, and the program gets them as inputs.
+# Random ops whose distribution depends only on sizes and numbers. At each call, torch
+# generates their results on the CPU, as in eager, and the program gets them as inputs.
 _DRAWN = {
     "aten.bernoulli.p",
     "aten.rand_like.default",
@@ -53,7 +53,8 @@ class _Tracer(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module)
-        #: Functions that draw at each call, with the lazy stand-ins of their results.
+        #: Functions that generate a random tensor at each call, with the lazy stand-ins of
+        #: their results.
         self.drawn: list[tuple[Callable[[], torch.Tensor], torch.Tensor]] = []
         #: The node that is being run, for error messages.
         self.node: fx.Node | None = None
@@ -108,7 +109,7 @@ class _Tracer(fx.Interpreter):
         return self._data(lambda: target(*cpu_args, **cpu_kwargs))
 
     def _data(self, draw: Callable[[], torch.Tensor]) -> torch.Tensor:
-        state = torch.get_rng_state()  # draws during tracing must not advance it
+        state = torch.get_rng_state()  # tracing must not advance it
         stand_in = draw().contiguous().to("lazy")
         torch.set_rng_state(state)
         self.drawn.append((draw, stand_in))
@@ -149,7 +150,7 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _BySizes:
-    """A graph that TorchDynamo captured for varying sizes, usually of batches. The general
+    """A graph that TorchDynamo captured for varying sizes, usually batch sizes. The general
     executable is compiled at the second set of sizes, and bound to each later set."""
 
     def __init__(self, module: fx.GraphModule) -> None:
@@ -280,8 +281,8 @@ def _stand_in(value: Any) -> Any:
 
 
 def _places(traced: Any, lazy: list[Any], tracer: _Tracer) -> list[Any]:
-    """Returns the source of each of the program's inputs: the index of an argument (the
-    graph's arguments, then the drawn tensors), or a constant tensor."""
+    """Returns the source of each of the program's inputs: an index (into the graph's
+    arguments, followed by the random tensors), or a constant tensor."""
     sources = [*lazy, *(stand_in for _, stand_in in tracer.drawn)]
     number_of = {
         bindings().data_key(value): number

@@ -25,7 +25,7 @@ class _Compiled(torch.nn.Module):
 
 class _Parts:
     """Divides a graph into numbered parts: each maximal run of consecutive nodes that are
-    all compiled or all eager is a part. This preserves the order of random draws."""
+    all compiled or all eager is a part. This preserves the order of random ops."""
 
     def __init__(self, graph: fx.Graph, refused: object) -> None:
         self.number: dict[fx.Node, int] = {}

@@ -123,8 +123,8 @@ def register_backend(
     `stage` is the stage of `program.text` and `program.bytecode`: "torch" (at the
     backend contract, in torch-mlir's syntax), "linalg", "tosa", "stablehlo" or
     "torch-raw". At stages tosa and stablehlo the numbers are tensors of rank 0.
-    `legal_ops`: ops ("aten.gelu") that must not be decomposed although torch_ltc
-    decomposes them. `unsupported_ops`: ops that the backend doesn't support; they run
+    `legal_ops`: ops ("aten.gelu") that the backend supports although torch_ltc would
+    decompose them. `unsupported_ops`: ops that the backend doesn't support; they run
     eagerly and are listed in `torch_ltc.fallbacks()`, unless a decomposition removes
     them.
 

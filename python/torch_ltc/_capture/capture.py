@@ -135,8 +135,8 @@ class _Trace:
 class _Budget:
     """Limits the recordings of a function whose calls seldom repeat a program.
 
-    A recorded call uses up one recording, and a replay gives one back. Without any left,
-    two calls are recorded after a pause, which is twice as long each time.
+    A recorded call uses up one recording, and a replay gives one back. If none is left, two
+    calls are recorded after a pause, whose length doubles each time.
     """
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ class Captured:
     """A captured step function; call it like the function.
 
     `replays` and `traces` count the calls that were replayed and traced; `fallbacks` counts
-    the reasons why calls weren't captured or replayed.
+    the calls that weren't captured or replayed, by reason.
     """
 
     def __init__(self, function: Callable[..., Any], check_every: int) -> None:

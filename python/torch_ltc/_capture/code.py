@@ -31,8 +31,8 @@ def is_torch(filename: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_standard(filename: str) -> bool:
-    """Whether a file belongs to the standard library, which acts on behalf of its
-    callers."""
+    """Whether a file belongs to the standard library. What its code does is attributed to
+    the nearest caller outside the library."""
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_STANDARD) and not filename.startswith(_PACKAGES)

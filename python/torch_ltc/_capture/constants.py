@@ -35,8 +35,8 @@ def describe_constants(numbers: Numbers, objects: Objects) -> list[str]:
         value = numbers.recorded[place]
         known = sources.get(float(value), ["the function's code"])
         lines[f"{value:g} from {known[0]}"] = None
-    # Lists all of Python's floats, because they may be attributes of ops, which the numbers
-    # of the program don't include.
+    # List all floats that the code reads, because they may be attributes of ops, which the
+    # numbers of the program don't include.
     for value, name, word in _python_numbers(objects):
         if type(value) is float:
             lines[f"{value:g} from {name} at {objects.names.where(word)}"] = None

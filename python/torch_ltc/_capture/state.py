@@ -184,10 +184,10 @@ class State:
         return tuple(nodes)
 
     def _held(self, earlier: dict[int, torch.Tensor | None]) -> Iterator[Node]:
-        """Yields, for each gradient that the step created, a node with its reference count.
-        If the function sets gradients to None, each step creates new tensors. A replay
-        assigns new values to the same tensors, which requires that nothing else holds
-        them."""
+        """Yields, for each gradient that the step created, a node with the gradient's
+        reference count. If the function sets gradients to None, each step creates new
+        tensors. A replay assigns new values to the same tensors, which requires that
+        nothing else holds them."""
         for key, (_, gradient) in self._gradients.items():
             if earlier.pop(key, None) is not gradient:
                 # Excludes the references of this variable and of getrefcount's argument,
@@ -210,7 +210,7 @@ class State:
 
     def _explain(self, number: int) -> str:
         """Describes the change of a node; "" if an equal object replaced the node's owner.
-        Takes a new snapshot if no object but a gradient has changed."""
+        Takes a new snapshot if nothing but gradients has changed."""
         try:
             now = Objects(self._roots, self._names)
         except Unknown as problem:

@@ -1,6 +1,6 @@
 """Decompositions of the fast paths of `nn.MultiheadAttention` and
-`nn.TransformerEncoderLayer` in evaluation, each of which is one op in eager PyTorch. For
-nested tensors, PyTorch's kernels run instead."""
+`nn.TransformerEncoderLayer` in evaluation mode; each fast path is one op in eager PyTorch.
+For nested tensors, PyTorch's kernels run instead."""
 
 from __future__ import annotations
 

@@ -13,8 +13,9 @@ from torch_ltc._decompositions.checks import zero_if
 def _bag_maximum(
     rows: Tensor, kept: Tensor, bag: Tensor, place: Tensor, bags: int
 ) -> tuple[Tensor, Tensor]:
-    """Returns the maximum of each bag's kept `rows`, and the position of the first row that
-    contains it. Like eager's comparisons, ignores NaN except in a bag's first row."""
+    """Returns the elementwise maximum [bags, width] of each bag's kept `rows`, and for each
+    element the position of the first row that contains it. Like eager's comparisons,
+    ignores NaN except in a bag's first row."""
     target = bag.unsqueeze(-1).expand_as(rows)
     last = len(place)
     none = torch.full_like(rows[:1], last, dtype=place.dtype).expand(bags, -1)
@@ -68,7 +69,7 @@ def embedding_bag(
 
     Also returns `bag` (the bag of each index), the bags' sizes, and PyTorch's
     `max_indices`: for a maximum, the row of each element [bags, width]. As in eager, the
-    sizes for sums are zeros, and `bag` is empty if a single kernel of eager adds all rows.
+    sizes for sums are zeros, and `bag` is empty if eager computes the sums in one kernel.
     """
     common = torch.promote_types(indices.dtype, offsets.dtype)
     indices, offsets = indices.to(common), offsets.to(common)

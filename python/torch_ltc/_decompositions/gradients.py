@@ -1,7 +1,7 @@
 """Formulas whose gradients save the same tensors as PyTorch's gradients.
 
-Each op of a formula above autograd would save its operands. Eager's ops that are linear in
-their first operand save only sizes, so that backward can run repeatedly.
+If a formula ran above autograd, each of its ops would save its operands. Eager's ops that
+are linear in their first operand save only sizes, so that backward can run repeatedly.
 """
 
 from __future__ import annotations

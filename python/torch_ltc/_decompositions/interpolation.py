@@ -88,7 +88,7 @@ def _between(
 ) -> Tensor:
     """Interpolates linearly by a sum of products, like eager's kernel. PyTorch's formula
     subtracts the neighbors, which turns an infinity into NaN. 16-bit floats are converted
-    before the elements are read, so that the gradient adds them in float32."""
+    before the elements are read, so that their gradients are summed in float32."""
     is_short = x.dtype in (torch.float16, torch.bfloat16)
     wide = torch.float32 if is_short else x.dtype
     rank = len(size)

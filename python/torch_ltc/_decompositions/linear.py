@@ -98,8 +98,8 @@ def trilinear(
 ) -> Tensor:
     """Sums the products of three tensors over `sumdim`, after each was unsqueezed at its
     expanded dims. Like eager, first sums the products of the first two over the dims that
-    the third lacks, and rounds these sums. The size of a dim that no tensor has is 0 in
-    eager (torch 2.13), which is left to its kernel."""
+    the third lacks, and rounds these sums. Raises ValueError for a dim that no tensor has:
+    its size is 0 in eager (torch 2.13), so eager's kernel runs instead."""
     del unroll_dim
     if set(expand1) & set(expand2) & set(expand3):
         raise ValueError("no tensor has this dim")

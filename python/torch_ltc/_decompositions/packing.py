@@ -1,9 +1,9 @@
 """Decompositions for packed sequences: `torch.nn.utils.rnn.pack_padded_sequence` and
 `pad_packed_sequence`.
 
-The batch sizes are a CPU tensor, as recurrent networks require. Packing gathers padded
-elements and unpacking gathers packed elements, so that the same ops are traced for all
-lengths.
+The batch sizes are a CPU tensor, as recurrent networks require. Packing gathers elements of
+the padded tensor, and unpacking those of the packed one, so that the same ops are traced
+for all lengths.
 """
 
 from __future__ import annotations

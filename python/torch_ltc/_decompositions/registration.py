@@ -186,8 +186,8 @@ def _small_numbers(leaves: list[Any]) -> dict[int, int]:
 
 
 def _stand_in(value: Any, small: dict[int, int]) -> Any:
-    """Replaces a lazy tensor by a CPU tensor of its dtype and of its sizes, or of those
-    that `small` has instead. Integers are zero, which is an index in range."""
+    """Replaces a lazy tensor by a CPU tensor of the same dtype. `small` maps sizes to those
+    of the CPU tensor. Integer tensors contain zeros, which are indices in range."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
         is_index = not value.is_floating_point() and value.dtype != torch.bool
         make = torch.zeros if is_index else torch.ones
@@ -211,8 +211,8 @@ def _kind(value: Any, small: dict[int, int]) -> Any:
 def _is_taken(op: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether eager's kernel accepts these sizes, dtypes and numbers. Formulas check
     less strictly, so eager's kernel first runs on stand-ins, once for each combination of
-    these. In calls with more than 4096 elements, small sizes take the place of sizes, and
-    the stand-ins only have the true sizes if eager rejects the small ones."""
+    these. In calls with more than 4096 elements, the stand-ins have small sizes; only if
+    eager rejects these, it is run on stand-ins of the true sizes."""
     leaves, spec = tree_flatten((args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     if any(tensor._has_symbolic_sizes_strides for tensor in tensors):
@@ -309,7 +309,7 @@ def _new_memory() -> contextlib.AbstractContextManager:
 
 
 def _below(op: Any, formula: Callable) -> Callable:
-    # Random ops aren't tried with eager's kernel, because it would draw from the generator.
+    # Random ops aren't tried with eager's kernel, because it would advance the generator.
     draws = torch.Tag.nondeterministic_seeded in op.tags
 
     def kernel(*args: Any, **kwargs: Any) -> Any:

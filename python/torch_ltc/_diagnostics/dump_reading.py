@@ -28,7 +28,7 @@ class Op:
 
 @dataclass
 class Command:
-    """A call of a kernel or of a library function, or an access to memory."""
+    """A kernel call, library call, host call, copy, fill or bounds check."""
 
     number: int
     op: str  # "kernel_call", "matmul", "join"
@@ -130,8 +130,8 @@ class Plan:
         return placed
 
     def peak(self) -> tuple[int, list[Buffer]]:
-        """Returns the number of the command during which the most new bytes are alive, and
-        the buffers that are alive then."""
+        """Returns the number of the command during which the live new buffers have the most
+        bytes, and these buffers."""
         new = self.new_buffers
 
         def alive(number: int) -> list[Buffer]:

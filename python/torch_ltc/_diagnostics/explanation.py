@@ -211,7 +211,7 @@ class _Watch:
             if row["step"] > self._step:
                 sizes[row["program"]] = row["ops"]
         for program in sorted(sizes, key=lambda name: -sizes[name]):
-            # If the program is no longer stored or not from our compiler, tries the next.
+            # Try the next program if this one is no longer stored or wasn't compiled.
             with contextlib.suppress(RuntimeError):
                 return memory(program)
         return {}
@@ -400,7 +400,8 @@ def _variable(value: Any) -> str:
 
 
 def _container(tensor: torch.Tensor) -> str:
-    """Returns a phrase for the list or dict in a variable that holds the tensor, or ""."""
+    """Returns a phrase for a list or dict that holds the tensor and has a variable, or
+    ""."""
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__

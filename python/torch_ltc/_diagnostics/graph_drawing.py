@@ -64,8 +64,8 @@ def read_dot(dot: str) -> dict[str, Node]:
 
 
 def lay_out(nodes: dict[str, Node]) -> None:
-    """Assigns rows and places. The row is the length of the longest path from a parameter;
-    in its row, a box is placed near the mean of its neighbors. Parameters, and ops that
+    """Assigns rows and places. A node's row is the length of the longest path from a
+    parameter; its place is near the mean of its neighbors' places. Parameters, and ops that
     only read parameters (for example, a moment times its decay), are placed right above
     their first reader."""
     for node in nodes.values():

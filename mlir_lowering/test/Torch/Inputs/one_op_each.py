@@ -1,4 +1,4 @@
-"""Prints a module that has each op of the op table once.
+"""Prints a module that contains each op of the op table once.
 
 Each operand has a type that the schema allows; tensors have unknown sizes, so that they
 are valid operands of every op.
