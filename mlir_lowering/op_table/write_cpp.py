@@ -77,7 +77,7 @@ def traced_rows(rows):
 
 
 def op_rules(rows):
-    """Returns the values of the table's columns as macros. They are in a separate file
+    """Returns the rules that rows may name, as macros. The rules are in a separate file,
     because most of the backend depends on them, and they change less often than rows."""
     parts = [
         ("OP_FAMILY", sorted({row.family for row in traced_rows(rows)})),

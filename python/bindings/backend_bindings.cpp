@@ -107,8 +107,8 @@ SizeBinder sizeBinder(std::shared_ptr<const SymbolicProgram> program,
 }
 
 /// Calls `compile`, which returns a symbolic program and its function, or the
-/// reason why there is none. Returns the program's binder; if there is none, an
-/// empty function, with the reason in `reason`.
+/// reason why there is none. Returns the program's binder. If there is no
+/// program, returns an empty function and stores the reason in `reason`.
 SizeBinder compileGeneral(const SharedObject &compile,
                           const GeneralGraphPtr &general, std::string &reason) {
   return callPython([&]() -> SizeBinder {

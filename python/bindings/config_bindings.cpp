@@ -48,12 +48,12 @@ OptionValue toOptionValue(const py::object &value) {
     int overflow = 0;
     int64_t number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
     if (overflow)
-      throw py::value_error("An option is an int of 64 bits at most.");
+      throw py::value_error("An option's value must fit in 64 bits.");
     return number;
   }
   if (py::isinstance<py::str>(value))
     return value.cast<std::string>();
-  throw py::value_error("An option is a bool, an int or a str, not a " +
+  throw py::value_error("An option's value is a bool, an int or a str, not a " +
                         std::string(Py_TYPE(value.ptr())->tp_name) + ".");
 }
 

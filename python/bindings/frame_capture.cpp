@@ -75,8 +75,8 @@ CodeFacts &factsOf(PyCodeObject *code) {
   return entry->second;
 }
 
-/// Returns the line of a user's instruction; 0 for a library's. The caller must
-/// hold the GIL.
+/// Returns the location of an instruction of the user's code; 0 for an
+/// instruction of a library. The caller must hold the GIL.
 torch_ltc::LocationId locate(PyCodeObject *code, int instruction) {
   CodeFacts &facts = factsOf(code);
   if (!facts.isUsers)

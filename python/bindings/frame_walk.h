@@ -20,9 +20,9 @@ extern "C" {
 #if TORCH_LTC_READS_FRAMES
 namespace torch_ltc {
 
-/// A Python frame of the calling thread, walked from the innermost outwards,
-/// without the GIL and without creating a frame object, which costs more than
-/// tracing an op. The thread's own frames don't change during the walk.
+/// A Python frame of the calling thread. Walking the frames, from the innermost
+/// outwards, needs neither the GIL nor a frame object, whose creation costs more
+/// than tracing an op. The thread's own frames don't change during the walk.
 class PythonFrame {
 public:
   static PythonFrame innermost(PyThreadState *thread) {

@@ -98,7 +98,7 @@ std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
   if (!isPacked(base) || base.scalar_type() != tensor.scalar_type())
     return std::nullopt;
   HostDataPtr host = tensorDataOf(base)->data();
-  // Holds the data, not only its buffer, to prevent a step from reusing it.
+  // Hold the data, not only its buffer, so that no step reuses the buffer.
   at::Tensor whole = at::from_blob(
       host->buffer()->data(), host->shape().sizes(),
       [host](void *) mutable { host.reset(); },

@@ -34,7 +34,7 @@ struct Names {
            *decoupled = name("decoupled_weight_decay"),
            *foreach = name("foreach"), *step = name("step"),
            *expAvg = name("exp_avg"), *expAvgSq = name("exp_avg_sq");
-  /// Options for which torch's own implementation is used.
+  /// If one of these options is on, torch's own implementation runs.
   PyObject *special[4] = {name("amsgrad"), name("maximize"), name("capturable"),
                           name("differentiable")};
 

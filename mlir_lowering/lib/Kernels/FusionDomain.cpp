@@ -374,8 +374,8 @@ bool FusionDomain::addView(Operation *view) {
 std::optional<FusionDomain::Layout>
 FusionDomain::splitRun(FactorRun run, ArrayRef<int64_t> parts) {
   Layout result(parts.size());
-  // From the innermost part on, take factors until the part is full, and split
-  // the last factor if it is too large.
+  // Starting with the innermost part, take factors until the part is full, and
+  // split the last factor if it is too large.
   for (size_t part = parts.size(); part-- > 0;) {
     int64_t open = parts[part];
     while (open > 1) {

@@ -112,9 +112,9 @@ private:
     return number ? std::optional(number.getInt()) : std::nullopt;
   }
 
-  /// Lets a recomputed op join only the other ops that are recomputed for the
-  /// same group, because another unit could contain the original of this copy.
-  /// The user of the copy joins later.
+  /// Lets a recomputed op (a copy) join only the other copies for the same
+  /// group, because another unit could contain its original. The copy's user
+  /// joins later.
   bool joinCopies(linalg::GenericOp op, int64_t latest) {
     auto it = groupOfCopies.find(*recomputedFor(op));
     if (it == groupOfCopies.end())
@@ -313,8 +313,8 @@ private:
     mergedInto[from] = to; // the program's views are still of unit `from`
   }
 
-  /// Whether an op of the target reads values of group `from` other than point
-  /// by point. Reshapes of these values belong to the program, not to a group.
+  /// Whether `op`, of the target, reads values of group `from` other than point
+  /// by point: for example, through a reshape that belongs to no group.
   bool readsSource(linalg::GenericOp op, int64_t from,
                    const FusionDomain &domain) {
     return llvm::any_of(valuesRead(op), [&](Value value) {
@@ -365,9 +365,8 @@ private:
   int64_t nextUnit = 0;
   DenseMap<Operation *, int64_t> unitOf;
   std::map<int64_t, std::unique_ptr<Group>> groups;
-  /// The units that read a unit's values, under the numbers that they had when
-  /// they were recorded. A unit that was merged into a later one has too small
-  /// a number here.
+  /// The units that read a unit's values. A unit that has been merged into a
+  /// later one is still listed under its old, smaller number.
   std::map<int64_t, std::set<int64_t>> unitReaders;
   DenseMap<int64_t, int64_t> mergedInto;
   DenseMap<int64_t, int64_t> groupOfCopies; ///< by kRecomputedAttr

@@ -5,8 +5,8 @@
 // superlinearly with the number of nests. For long chains, this pass determines
 // the source of each part of the result instead:
 //
-// * insertions of contiguous ranges: the result becomes a join of the ranges,
-//   which their producers write in place, or which are copied;
+// * insertions of contiguous ranges: the result becomes a join of the ranges;
+//   each range is written in place by its producer, or copied;
 // * insertions at single indices of an inner dimension (for example, a stack):
 //   the transposed result becomes a join;
 // * other concatenations: the result becomes a tree of short concatenations.
@@ -366,7 +366,8 @@ private:
   Value base;
 };
 
-/// Whether the slice doesn't overlap the insertion in some dimension.
+/// Whether there is a dimension in which the slice and the insertion don't
+/// overlap.
 bool areDisjoint(tensor::ExtractSliceOp slice, tensor::InsertSliceOp insert) {
   for (unsigned dim = 0; dim < slice.getSourceType().getRank(); ++dim) {
     auto lastOf = [dim](auto op) {

@@ -195,10 +195,10 @@ class OutlineKernels : public impl::OutlineKernelsBase<OutlineKernels> {
     }
   }
 
-  /// Groups each chain of insertions into one tensor (for example, a
-  /// concatenation): single insertions would each copy the whole tensor. The
-  /// size of groups is limited, because LLVM's compile time grows superlinearly
-  /// with the number of insertions.
+  /// Makes each chain of insertions (for example, a concatenation) a group:
+  /// single insertions would each copy the whole tensor. The size of groups is
+  /// limited, because LLVM's compile time grows superlinearly with the number
+  /// of insertions.
   void groupInsertions(Block &block) {
     constexpr unsigned kMaxInsertions = 16;
     DenseMap<Attribute, unsigned> sizes;

@@ -40,8 +40,8 @@ Value createFinish(OpBuilder &builder, Location loc, ltc::HostCallOp begin) {
       .getOutputs()[0];
 }
 
-/// Splits a blocking collective into `begin` and `finish`. Its result may have
-/// no users, but the other ranks need the call.
+/// Splits a blocking collective into `begin` and `finish`, even if its result
+/// has no users, because the other ranks need the call.
 void split(ltc::HostCallOp call) {
   auto type = cast<RankedTensorType>(call.getOutputs()[1].getType());
   if (getCollectiveKind(call) == "await" || type.getNumElements() == 0)

@@ -33,7 +33,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-/// A range of the arena, whose offset assignOffsets sets.
+/// A range of the arena; `assignOffsets` sets the offset.
 struct LiveRange {
   int64_t bytes;
   int begin, end; ///< first and last command
@@ -43,7 +43,7 @@ struct LiveRange {
 /// A whole buffer.
 struct Storage {
   enum Kind { Parameter, Constant, Output, Arena } kind;
-  /// Index of the function's argument, the output or the range.
+  /// The index of the argument, of the output or of the range; 0 for constants.
   unsigned number = 0;
 };
 

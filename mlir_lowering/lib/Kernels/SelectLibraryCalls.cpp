@@ -14,7 +14,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// An operand of a matrix product before the copies that rearrange it.
+/// An operand of a matrix product: the tensor from which copies (transposes,
+/// broadcasts) make it, and whether it is transposed.
 struct MatrixOperand {
   Value value;
   bool transposed = false;

@@ -39,7 +39,7 @@ int64_t choosePartCount(linalg::GenericOp op, unsigned &loop) {
   return 0;
 }
 
-/// The op that combines an accumulator with an element, if it is the only op
+/// The op that combines the accumulator with a value, if it is the only such op
 /// and has a known neutral element.
 Operation *findCombiner(linalg::GenericOp op) {
   SmallVector<Operation *> combiners;

@@ -42,7 +42,7 @@ public:
   /// Rewrites the first sample's function.
   LogicalResult rewrite();
 
-  /// Whether each symbol is an additional parameter.
+  /// For each symbol, whether it is an additional parameter of the function.
   SmallVector<bool> parameters;
 
 private:

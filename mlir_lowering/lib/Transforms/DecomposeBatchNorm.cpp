@@ -98,7 +98,7 @@ struct BatchNormResults {
 } // namespace
 
 // Computes all results. In evaluation, the saved statistics have size 0, as in
-// CPU kernels, and the running statistics are unchanged.
+// PyTorch's CPU kernels, and the running statistics are unchanged.
 static BatchNormResults batchNorm(FormulaBuilder &b,
                                   const BatchNormOperands &operands) {
   BatchNormResults results;

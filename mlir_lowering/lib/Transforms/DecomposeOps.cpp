@@ -21,7 +21,7 @@ using namespace mlir::torch_ltc;
 
 namespace {
 
-// Records why patterns didn't match the ops that remain in the end.
+// Records, for each op that remains, why its pattern didn't match.
 class RefusalListener : public RewriterBase::Listener {
 public:
   void notifyPatternBegin(const Pattern &, Operation *op) override {

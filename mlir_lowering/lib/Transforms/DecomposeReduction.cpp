@@ -65,8 +65,8 @@ static Value sumOfSquares(FormulaBuilder &b, Value deviation,
 // The variance sum((x - mean)^2) / max(0, n - correction) and the mean; both
 // keep the reduced dimensions. torch sums in float64, so sums of large numbers
 // don't overflow. Here the terms are scaled by a power of two that depends on
-// the size; a general program sums in float64. If `wide`, squares are float64:
-// float32 can't represent the squares of all its values.
+// their number; a program for all sizes sums in float64. If `wide`, squares are
+// float64: float32 can't represent the squares of all its values.
 template <typename OpTy>
 static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
                                   bool wide = false) {

@@ -23,7 +23,7 @@ static bool isConstant(Value value) {
   return op && op->hasTrait<OpTrait::ConstantLike>();
 }
 
-// Why a decomposition can't use the operand, or null.
+// Returns why a decomposition can't use the operand, or null if it can.
 static const char *problemWith(Value operand, bool isParameter) {
   Type type = operand.getType();
   if (isTensorType(type))

@@ -16,7 +16,7 @@ func.func @insert(%a: tensor<4x6xf32>, %b: tensor<4x2xf32>) -> tensor<4x8xf32> {
 }
 
 // Two reductions start with the same fill. The second one doesn't read its
-// initial value from the first one's result, which has been overwritten by then.
+// initial value from the first one's destination, which is overwritten by then.
 // CHECK-LABEL: func.func @shared_fill
 // CHECK-NOT: memref.copy %arg2, %arg3
 // CHECK: memref.copy %alloc{{.*}}, %arg3

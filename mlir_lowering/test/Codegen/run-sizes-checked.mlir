@@ -1,5 +1,5 @@
-// The constant equals s0 at the first three stand-ins, but not at the last one,
-// which checks the expression that was fitted to the others.
+// The program's constant equals s0 at the first three stand-ins, but not at the
+// last one, which checks the expression that was fitted to the others.
 // RUN: not ltc-run %s --sizes=5 2>&1 | FileCheck %s
 // CHECK: the program has no form for all sizes: a number is 16549, 26177, 45043 and -1640881857211 at the stand-ins
 

@@ -84,8 +84,8 @@ func.func @reduce_one_element(%x: tensor<4x1xf32>) -> tensor<4xf32> {
 
 // -----
 
-// A slice whose start is a dynamic scalar reads its source element by element,
-// from that start.
+// A slice whose start is a dynamic scalar becomes a generic that adds the start
+// to its loop index and reads the source there.
 
 // CHECK-LABEL: func.func @slice_at
 // CHECK-SAME: %[[X:.+]]: tensor<9x8xf32>, %[[START:[^:]+]]: index

@@ -4,8 +4,8 @@
 #row = affine_map<(i, j) -> (j)>
 #column = affine_map<(i, j) -> (i)>
 
-// The forward kernel sums each column of y = abs(x * s); the backward kernel
-// multiplies y by the gradient of the sums, and recomputes y from x and s.
+// The first kernel sums each column of y = abs(x * s); the second kernel
+// multiplies y by the sums, and recomputes y from x and s.
 // CHECK-LABEL: func.func @chain
 // CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<512x512xf32>, %[[S:[a-z0-9]+]]: tensor<512xf32>
 // CHECK: %[[SUM:.+]] = ltc.kernel_call @[[FORWARD:.+]](%[[X]], %[[S]]) : {{.*}} -> tensor<512xf32>

@@ -4,8 +4,8 @@
 #row = affine_map<(i, j) -> (i)>
 #transposed = affine_map<(i, j) -> (j, i)>
 
-// The two loops are merged, because they are contiguous in memory; iterations
-// are blocks of the merged loop.
+// The two loops are merged, because they are contiguous in memory; each
+// iteration is a block of the merged loop.
 // CHECK-LABEL: func.func private @elementwise
 // CHECK-SAME: torch_ltc.schedule = #ltc.schedule<axes = [<[0, 1] : 65536>], outer = [], split = 0, block = 1024, stored = [0], nests = [<axes = [0], unrolled = [], members = [0]>], iterations = 64, grain = 25>
 func.func private @elementwise(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
@@ -19,7 +19,7 @@ func.func private @elementwise(%x: tensor<512x128xf32>) -> tensor<512x128xf32> {
   return %0 : tensor<512x128xf32>
 }
 
-// Rows are iterations, and code that needs a finished reduction is in a
+// Each iteration is a row, and code that needs a finished reduction is in a
 // separate nest.
 // CHECK-LABEL: func.func private @softmax
 // CHECK-SAME: torch_ltc.schedule = #ltc.schedule<axes = [<[0] : 512>, <[1] : 128>], outer = [0], stored = [0, 1, 2, 3],

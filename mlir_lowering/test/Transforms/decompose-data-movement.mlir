@@ -12,7 +12,7 @@ func.func @stack(%a: !torch.vtensor<[3],f32>, %b: !torch.vtensor<[3],f32>) -> !t
   return %0 : !torch.vtensor<[3,2],f32>
 }
 
-// The list and its unpacking are folded.
+// The list of the parts and its unpacking are folded, so only slices remain.
 // CHECK-LABEL: func.func @split
 // CHECK-NOT: torch.prim.List
 // CHECK-DAG: torch.aten.slice.Tensor {{.*}} -> !torch.vtensor<[3],f32>

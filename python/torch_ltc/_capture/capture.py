@@ -32,7 +32,8 @@ from torch_ltc.metrics import metrics as _metrics
 # Types of non-tensor arguments that are compared by identity.
 _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-# After this many failed attempts to capture it, a function is always traced.
+# After this many failed attempts to capture a function for some non-tensor arguments, calls
+# with these arguments are always traced.
 _ATTEMPTS = 8
 _ENTRIES = 64
 # A recorded call takes several times as long as one without `capture`: its program is
@@ -170,7 +171,7 @@ class _Entry:
             for leaf in _leaves(shape)
             if isinstance(leaf, _OBJECTS)
         ]
-        #: Names in the code that recorded calls ran.
+        #: The names in the code that the recorded calls have run.
         self.names: Names | None = None
         self.numbers: Numbers | None = None
         self.step: Any = None
@@ -369,8 +370,8 @@ class Captured:
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
-        """Adds the names in the code that this call ran and the optimizers that stepped:
-        later calls are compared by the names and optimizers of all recorded calls."""
+        """Adds the names in the code that this call ran, and the optimizers that stepped,
+        to the entry: later calls are compared by those of all recorded calls."""
         entry.roots = [
             *entry.roots,
             *(

@@ -78,7 +78,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 class Names:
-    """Everything that the code of a recorded call reads."""
+    """The names of everything that the code of recorded calls reads."""
 
     def __init__(self, codes: dict[CodeType, tuple[dict[str, Any], str]]) -> None:
         self.codes = codes

@@ -18,8 +18,8 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
 
 
 def xlog1py(x: Tensor, other: Tensor) -> Tensor:
-    """Returns x * log1p(other). Only correct below autograd: at x = 0 the result is 0, but
-    the gradient isn't."""
+    """Returns x * log1p(other). Only correct below autograd, which would compute the
+    gradient 0 instead of log1p(other) at x = 0."""
     dtype = torch.result_type(x, other)
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()

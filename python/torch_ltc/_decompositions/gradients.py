@@ -27,8 +27,8 @@ def _name_gradient(function: Any, op: str) -> None:
 def linear(
     op: str, formula: Callable[..., Tensor], derived: Callable[..., Tensor]
 ) -> Callable[..., Tensor]:
-    """Returns `formula` of `op`, which is linear in its first argument, with the gradient
-    of `derived` (`formula` itself, unless eager's gradient differs)."""
+    """Returns `formula` with the gradient of `derived` (`formula` itself, unless eager's
+    gradient differs). The formula computes `op`, which is linear in its first argument."""
 
     class Linear(torch.autograd.Function):
         @staticmethod

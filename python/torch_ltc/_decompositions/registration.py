@@ -112,8 +112,8 @@ LINEAR = (
     "upsample_trilinear3d",
 )
 
-#: Ops whose gradient in eager is an op without a lowering or reads a value, and
-#: `narrow_copy`, which functionalization would decompose with different errors.
+#: Ops whose gradient in eager has no lowering or reads a value, and `narrow_copy`, which
+#: functionalization would decompose with different errors.
 ABOVE_AUTOGRAD = (
     *LINEAR,
     "_pack_padded_sequence",
@@ -331,8 +331,8 @@ def install() -> None:
         for name, path in PYTHON_DECOMPOSITIONS.items()
     }
     with warnings.catch_warnings():
-        # Ignores the warnings that formulas replace fallbacks, which were registered by
-        # name for ops that PyTorch decomposes.
+        # Ignore the warnings that formulas replace kernels: for ops that PyTorch
+        # decomposes, fallbacks are already registered by name.
         warnings.filterwarnings("ignore", message="Warning only once for all oper")
         warnings.filterwarnings("ignore", message=".*previously registered kernel")
         for name, formula in formulas.items():

@@ -37,7 +37,7 @@ def affine_grid_generator(
 
 
 def _steps(extent: int, align_corners: bool, options: dict[str, Any]) -> Tensor:
-    """Returns positions of `extent` pixels between -1 and 1, which are the outer edges of
+    """Returns the positions of `extent` pixels. The bounds -1 and 1 are the outer edges of
     the image, or with `align_corners` the centers of its first and last pixel."""
     if extent <= 1:
         return torch.zeros(1, **options)

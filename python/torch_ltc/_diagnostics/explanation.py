@@ -65,15 +65,15 @@ class Explanation:
 
     steps: int
     findings: list[Finding]
-    #: Seconds of a call, in all ("step") and for each part: "kernels", "compiling",
-    #: "ending the step", "Python and tracing".
+    #: Seconds of a call: the median of the whole call ("step"), and the mean of each part
+    #: ("kernels", "compiling", "ending the step"). "Python and tracing" is the rest.
     seconds: dict[str, float]
     #: Bytes of live tensors by the line that created them, largest first.
     memory: dict[str, int] = field(default_factory=dict)
     #: `torch_ltc.debug.memory` of the program with the most ops.
     peak: dict[str, Any] = field(default_factory=dict)
-    #: The largest part of the time: "kernels", "compiling", "ending the step" or
-    #: "Python and tracing".
+    #: The name of the largest part of the time: "kernels", "compiling", "ending the step"
+    #: or "Python and tracing".
     bound_by: str = ""
 
     @property
@@ -274,7 +274,7 @@ class _Watch:
         return list(found.values())
 
     def _growth(self) -> list[Finding]:
-        """Returns findings for lines whose number of live tensors grew with every call."""
+        """Returns a finding for each line whose live tensors increase with every call."""
         found = []
         for line in self._live[-1]:
             counts = [live[line] for live in self._live]
@@ -303,7 +303,7 @@ class _Watch:
 
 
 def _slow(seconds: dict[str, float]) -> tuple[str, Finding]:
-    """Returns the largest part of the time, and a finding about it."""
+    """Returns the name of the part that takes the most time, and a finding about it."""
     parts = {name: value for name, value in seconds.items() if name != "step"}
     name, value = max(parts.items(), key=lambda item: item[1])
     share = value / max(sum(parts.values()), 1e-12)
@@ -400,8 +400,8 @@ def _variable(value: Any) -> str:
 
 
 def _container(tensor: torch.Tensor) -> str:
-    """Returns a phrase for a list or dict that holds the tensor and has a variable, or
-    ""."""
+    """Returns a phrase for a list or dict that holds the tensor and to which a variable
+    refers, or ""."""
     for holder in gc.get_referrers(tensor):
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__

@@ -37,9 +37,10 @@ def _is_of_signal_handler(error: BaseException) -> bool:
 
 
 def log_hook(level: int, sentence: str) -> None:
-    """Logs a sentence; the bindings call it from any thread, with the GIL held. Exceptions
-    of logging handlers must not propagate into C++. Exceptions of signal handlers, such as
-    KeyboardInterrupt, propagate: the bindings raise them as soon as Python continues."""
+    """Logs a sentence. The bindings call this function from any thread, with the GIL held.
+    Exceptions of logging handlers must not propagate into C++. Those of signal handlers,
+    such as KeyboardInterrupt, propagate: the bindings raise them as soon as Python
+    continues."""
     try:
         logger.log(level, sentence)
     except Exception as error:
