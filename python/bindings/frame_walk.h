@@ -21,8 +21,9 @@ extern "C" {
 namespace torch_ltc {
 
 /// A Python frame of the calling thread. Walking the frames, from the innermost
-/// outwards, needs neither the GIL nor a frame object, whose creation costs more
-/// than tracing an op. The thread's own frames don't change during the walk.
+/// outwards, needs neither the GIL nor a frame object, whose creation costs
+/// more than tracing an op. The thread's own frames don't change during the
+/// walk.
 class PythonFrame {
 public:
   static PythonFrame innermost(PyThreadState *thread) {

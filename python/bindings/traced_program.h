@@ -12,8 +12,8 @@ namespace torch_ltc {
 /// values with which it was traced, if they are known.
 struct TracedProgram {
   GraphSnapshotPtr graph;
-  /// The values of the graph's parameters. Empty for the program of a backend,
-  /// which receives the values when it runs.
+  /// The values of the graph's parameters. Empty if they aren't known: for
+  /// example, a backend's program receives the values when it runs.
   std::vector<HostDataPtr> parameters;
   std::vector<DynamicScalar> scalars;
   /// The position of each requested tensor among the outputs.

@@ -53,7 +53,7 @@ static Value isInRange(FormulaBuilder &b, Value value, Type dtype) {
       from.isUnsigned() == to.isUnsigned())
     return {};
   if (from && to.getWidth() == 64)
-    return {}; // the rules only differ for uint64
+    return {}; // only a large uint64 can be out of range; it isn't checked
   double bound = std::ldexp(1.0, to.getWidth() - !to.isUnsigned());
   double lowest = !to.isUnsigned() ? -bound : from ? 1 - bound : 0;
   return b.logicalAnd(b.ge(value, lowest), b.lt(value, bound));

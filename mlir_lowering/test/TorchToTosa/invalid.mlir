@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s --ltc-mlir-convert-torch-to-tosa --split-input-file --verify-diagnostics
 
-// The pass reports every op that can't be expressed, not only the first.
+// The pass reports every op that can't be lowered, not only the first.
 
 func.func @unknown(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
   // expected-error@+1 {{aten.foo has no lowering to TOSA: there is none for this op (backend contract, rule BC4); declare it unsupported so that it runs by fallback}}

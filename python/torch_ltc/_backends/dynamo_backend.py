@@ -3,8 +3,8 @@ the CPU with torch_ltc's compiler.
 
 TorchDynamo captures the function, and AOTAutograd splits it into forward and backward.
 Each graph is traced once on device lazy (once for each set of sizes, if they vary),
-compiled (at most twice, if only sizes vary), and then run on the CPU tensors. An op that
-can't be compiled runs eagerly between programs.
+compiled (at most twice if only sizes vary and a program for all sizes exists), and then run
+on the CPU tensors. An op that can't be compiled runs eagerly between programs.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def _unboxed(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 class _BySizes:
     """A graph that TorchDynamo captured for varying sizes, usually batch sizes. The general
-    executable is compiled at the second set of sizes, and bound to each later set."""
+    executable, if there is one, is compiled at the second set of sizes, and bound to each
+    later set."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         self._module = module
