@@ -3,7 +3,7 @@
 #id = affine_map<(i, j) -> (i, j)>
 
 // Each iteration computes a row, as the schedule specifies; the vector loop is
-// inside. A result that overwrites an operand is stored in the operand's buffer.
+// inside. A result that overwrites an operand is stored in its buffer.
 // CHECK-LABEL: func.func @rows
 // CHECK-SAME: (%[[X:.+]]: memref<8192xf32> {llvm.noalias}, %{{.+}}: memref<8192xf32> {llvm.noalias}, %[[BEGIN:.+]]: index, %[[END:.+]]: index)
 // CHECK: scf.for %{{.+}} = %[[BEGIN]] to %[[END]]

@@ -58,8 +58,8 @@ func.func @beside(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tenso
 
 // -----
 
-// In a program for all sizes, the pass records the order in which it assumes the
-// parts to be; the order is checked when the executable is bound.
+// In a program for all sizes, the pass records the order in which it assumes
+// the parts to be; the order is checked when the executable is bound.
 module attributes {torch_ltc.general} {
 // CHECK-LABEL: func.func @general
 // CHECK-SAME: torch_ltc.orders = array<i64: 1, 2>
@@ -73,8 +73,8 @@ func.func @general(%x: tensor<4xf32>, %a: tensor<2xf32>) -> (tensor<4xf32>, tens
 // -----
 
 // A large operand of a host call becomes a join, because its parts can be
-// written in place. An operand stays a chain of insertions if it is small, or if
-// the insertions don't cover it completely.
+// written in place. An operand stays a chain of insertions if it is small, or
+// if the insertions don't cover it completely.
 // CHECK-LABEL: func.func @bucket
 // CHECK: %[[BUCKET:.*]] = ltc.join %{{.*}}, %{{.*}} : {{.*}} -> tensor<9000xf32>
 // CHECK: ltc.host_call "aten::relu"(%[[BUCKET]])

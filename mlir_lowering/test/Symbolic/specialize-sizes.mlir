@@ -7,8 +7,8 @@
 // RUN: not ltc-opt %s --ltc-mlir-specialize-sizes=sizes=batch 2>&1 | FileCheck %s --check-prefix=SYNTAX
 // RUN: not ltc-opt %s --ltc-torch-to-contract 2>&1 | FileCheck %s --check-prefix=CONTRACT
 
-// The module of a program for all sizes, and its specialization to values of its
-// two symbols.
+// The module of a program for all sizes, and its specialization to values of
+// its two symbols.
 
 // RANGE: symbol batch is 1, which isn't from 2 to 64
 // MISSING: symbol batch has no value

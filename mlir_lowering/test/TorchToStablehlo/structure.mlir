@@ -93,8 +93,8 @@ func.func @erf(%a: !torch.vtensor<[4],f32>) -> !torch.vtensor<[4],f32> {
 
 // -----
 
-// A sort counts the elements that come before each element, and then gathers the
-// elements at the resulting positions.
+// A sort counts the elements that come before each element, and then gathers
+// the elements at the resulting positions.
 
 // CHECK-LABEL: func.func @main
 // CHECK: "stablehlo.compare"({{.*}}) {{.*}} -> tensor<1x3x3xi1>
