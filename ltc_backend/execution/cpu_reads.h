@@ -1,8 +1,8 @@
 //===- cpu_reads.h - Values of CPU tensors that a step reads ----*- C++ -*-===//
 //
 // A replay doesn't repeat what the recorded call computed eagerly on the CPU.
-// If the call read a number from an argument or from a random draw, such
-// computations would have other results in the next call, so the replay would
+// If the call read a value of an argument or of a random draw (for example,
+// with `item()`), the next call may read a different value, so the replay would
 // be wrong. CpuReads finds such reads.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ public:
   explicit CpuReads(const std::vector<at::Tensor> &arguments);
   ~CpuReads() { close(); }
   void close();
-  /// Whether the thread read a number from an argument or a random draw.
+  /// Whether the thread read a value of an argument or of a random draw.
   bool found() const;
 
 private:

@@ -35,8 +35,8 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   state.add(programOptionsHash());
   // Only tier `interpret` needs separate programs.
   state.add(config().tier.get() == "interpret");
-  // Adds the ops' lines, because an error contains the op's line, which must be
-  // that of the current trace.
+  // Adds the ops' lines: errors of these programs contain them, so the same
+  // graph traced from different lines needs a different program.
   if (config().detect_nan.get() || config().lockstep.get() ||
       config().tier.get() == "interpret")
     for (const GraphNode *node : graph.nodes)

@@ -24,14 +24,15 @@ struct FunctionalStorageImpl;
 
 namespace torch_ltc {
 
-/// The tensor inside a functional wrapper, after its pending updates. Returns
-/// any other tensor unchanged.
+/// Applies the pending updates of a functional wrapper and returns the tensor
+/// inside it. Returns any other tensor unchanged.
 at::Tensor innerOf(const at::Tensor &tensor);
-/// The data of the base in a functional wrapper's storage; null for any other
-/// tensor.
+/// The state of the base tensor in a functional wrapper's storage; null for any
+/// other tensor.
 TensorDataPtr baseOf(const at::Tensor &tensor);
-/// The storage of a functional wrapper whose memory other tensors share, after
-/// its pending updates; null for any other tensor.
+/// If `tensor` is a functional wrapper that shares its storage with other
+/// tensors, applies the storage's pending updates and returns it; otherwise
+/// returns null.
 at::functionalization::FunctionalStorageImpl *
 sharedStorageOf(const at::Tensor &tensor);
 
@@ -52,8 +53,8 @@ public:
   /// Opens a recording; `arguments` are the call's tensors, on device lazy or
   /// the CPU.
   explicit Recording(std::vector<at::Tensor> arguments);
-  /// Whether the step read the value of a CPU tensor that is an argument, was
-  /// derived from one, or was drawn.
+  /// Whether the step read the value of a CPU tensor that is an argument or a
+  /// random draw, or was computed from one.
   bool readsCpuValues() const { return cpuReads.found(); }
   ~Recording();
   void close();
@@ -62,8 +63,8 @@ public:
   void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
   /// Records that `data` was copied from `source`, a CPU tensor.
   void noteUpload(const HostDataPtr &data, const at::Tensor &source);
-  /// Records the end of the chain of collectives before the step; later calls
-  /// are ignored.
+  /// Records the end of the chain of collectives that precede the step; later
+  /// calls are ignored.
   void noteOrder(const HostDataPtr &data);
   /// Records that a collective of the step writes `tensor`, which may belong to
   /// a C++ object (for example, a bucket of DistributedDataParallel).

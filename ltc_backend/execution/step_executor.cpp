@@ -57,7 +57,7 @@ const char *triggerName(int trigger) {
   return names[trigger];
 }
 
-/// The tensors whose values are pending, with their graphs.
+/// The candidates whose values are pending, and these values.
 struct Roots {
   std::vector<TensorDataPtr> tensors;
   std::vector<Value> values;
@@ -75,7 +75,7 @@ struct Roots {
   }
 };
 
-/// The graph below `roots`. If `full`, ends the thread's trace.
+/// The graph that computes `roots`. If `full`, ends the thread's trace.
 class StepGraph {
 public:
   StepGraph(c10::ArrayRef<torch::lazy::Output> roots, bool full) {
@@ -112,9 +112,9 @@ private:
   Graph built;
 };
 
-/// Whether the value at `position` is the new value of a tensor: the result of
-/// an op in place, or what functionalization makes of it if the op was called
-/// on a view.
+/// Whether the value at `position` is the new value of a written tensor: the
+/// result of an in-place op or, if the op was called on a view, the value of
+/// the base that functionalization computes from this result.
 bool isWritten(const Graph &graph, uint32_t position) {
   while (!graph.nodes[position]->isData()) {
     const auto &node = static_cast<const OpNode &>(*graph.nodes[position]);
@@ -187,7 +187,7 @@ undonated(const Program &program, const Graph &graph,
   return found;
 }
 
-/// Adds the memory of the graph's parameters and results to the step. Returns
+/// Adds the buffers of the graph's parameters and results to the step. Returns
 /// the results' data.
 std::vector<HostDataPtr> addBuffers(const Graph &graph, const Program &program,
                                     ScheduledStep &step) {

@@ -264,8 +264,8 @@ private:
 
   /// After a failure that left the parameters intact, computes the results that
   /// don't depend on the failed op. Other results that update a parameter get
-  /// the value before the failed op, as in eager; the parameter's old value, if
-  /// the graph can't be evaluated.
+  /// the value from before the failed op, as in eager, or the parameter's old
+  /// value if the graph can't be evaluated.
   static void saveIntactResults(const ScheduledStep &step,
                                 const InputErrors &inputErrors,
                                 Outcome &outcome) {
@@ -420,9 +420,9 @@ void torch_ltc::noteWorkerState() {
   workerState = new WorkerState;
 }
 
-/// Whether Python code (for example, a custom op's kernel) or torch's kernels
-/// may see a setting of this thread other than dispatch keys and gradient
-/// modes.
+/// Whether this thread has settings, other than dispatch keys and gradient
+/// modes, that affect Python code (for example, a custom op's kernel) or
+/// torch's kernels.
 static bool hasOtherSettings() {
   return c10::impl::dispatch_mode_enabled() ||
          c10::impl::PythonDispatcherTLS::get_state() ||

@@ -81,7 +81,7 @@ void scheduleStep(ScheduledStep step);
 /// num_threads, or torch's setting, which is per thread.
 int numThreadsOfSteps();
 
-/// Runs `work` on the worker thread after the steps that are scheduled. Doesn't
+/// Runs `work` on the worker thread after all steps scheduled so far. Doesn't
 /// wait for room in the queue. `work` must not throw.
 void runOnWorker(std::function<void()> work);
 

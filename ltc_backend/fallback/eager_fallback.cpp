@@ -261,8 +261,9 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Whether the op accepts CPU tensors together with tensors of another device:
-/// as indices or lengths, or because only PyTorch's composites call the op.
+/// Whether lazy and CPU tensors may be mixed: in custom ops, which check their
+/// own arguments, in ops that accept CPU tensors as indices or lengths, and in
+/// ops that only PyTorch's composites call.
 bool takesCpuTensors(const std::string &opName) {
   if (!opName.starts_with("aten::"))
     return true;
@@ -412,7 +413,7 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
 void torch_ltc::runSparseFallback(const c10::OperatorHandle &op,
                                   torch::jit::Stack &stack) {
   checkSameDevice(op, stack);
-  run(op, stack, "of a sparse tensor", &runByLayout);
+  run(op, stack, "sparse tensors", &runByLayout);
 }
 
 void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
@@ -423,6 +424,6 @@ void torch_ltc::runSharedFallback(const c10::OperatorHandle &op,
         return value.isTensor() && value.toTensor().defined() &&
                value.toTensor().is_nested();
       });
-  run(op, stack, isNested ? "of a nested tensor" : "of a quantized tensor",
+  run(op, stack, isNested ? "nested tensors" : "quantized tensors",
       &runByLayout);
 }

@@ -31,8 +31,8 @@ using RunOnCpu = std::function<void(const c10::OperatorHandle &op,
 void runFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                  const std::string &reason, const RunOnCpu &runOnCpu);
 
-/// Runs an op by fallback at the sparse dispatch keys: its arguments or results
-/// are sparse tensors.
+/// Runs an op whose arguments or results are sparse tensors by fallback. Called
+/// at the sparse dispatch keys.
 void runSparseFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 
 /// Runs an op on quantized or nested tensors by fallback.

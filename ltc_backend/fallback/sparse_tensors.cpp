@@ -17,9 +17,9 @@ using at::Tensor;
 
 namespace {
 
-/// A compressed tensor on device lazy. torch's constructor only supports a list
-/// of devices, which lacks lazy (2.13), so the constructor here first creates a
-/// CPU tensor, and then changes its device.
+/// A compressed tensor on device lazy. torch's constructor rejects this device
+/// (2.13), so the constructor here first creates a CPU tensor, and then changes
+/// its device.
 class LazyCompressedImpl final : public at::SparseCsrTensorImpl {
 public:
   LazyCompressedImpl(at::Layout layout, caffe2::TypeMeta dtype,

@@ -30,15 +30,16 @@ namespace torch_ltc {
 struct NumberSlot {
   enum class Kind : uint8_t {
     ParameterSize,
-    ResultSize, ///< a size that no shape rule can derive
+    ResultSize, ///< a size that no shape rule can derive, or the length of a
+                ///< slice or pad
     Integer     ///< an integer among an op's arguments
   };
   Kind kind;
   uint32_t node;
   /// The number's index in `TraceNumbers::sizes` or `TraceNumbers::integers`.
   uint32_t index;
-  /// The result and the dimension (`place`) of a size, or the position of an
-  /// integer (`place`) among the node's words.
+  /// For a size, `result` and `place` are its result and dimension; for an
+  /// integer, `place` is its position among the node's words.
   uint32_t result = 0;
   uint32_t place;
   /// Whether the number is an integer that may be 1 (see isStructural).

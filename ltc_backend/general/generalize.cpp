@@ -13,12 +13,12 @@ namespace {
 /// expression, besides those of the op's operands.
 constexpr size_t kMaxCandidates = 48;
 
-/// In which order numbers get their expressions. In the order of nodes, after
-/// those of parameters, sizes of preceding values can be terms. In a program of
-/// gradients, a sum or a product may precede its terms, and half of a size may
-/// precede the size: `n * k` is a product of `repeat_interleave`'s `k` only if
-/// smaller numbers come first, and the length of `x[::2]` is a quotient only if
-/// larger numbers come first.
+/// The order in which numbers get their expressions. With `Nodes`, parameters
+/// come first, then the nodes in order, so sizes of preceding values can be
+/// terms. In a program of gradients, however, a sum or a product may precede
+/// its terms, and half of a size may precede the size: `n * k` is recognized as
+/// a multiple of `repeat_interleave`'s `k` only if smaller numbers come first,
+/// and the length of `x[::2]` as a quotient only if larger numbers come first.
 enum class NumberOrder : uint8_t { Nodes, FromSmallest, FromLargest };
 
 SizeTerm sizeTerm(uint32_t size) {
@@ -188,8 +188,8 @@ private:
     return std::nullopt;
   }
 
-  /// Fits the varying sizes of parameters and integers of arguments in the
-  /// order of their values. Each expression becomes a term of the expressions
+  /// Fits the varying sizes of parameters and the varying integers of arguments
+  /// in the order of their values. Each number can be a term of the expressions
   /// that follow.
   void fitBySize() {
     std::vector<std::pair<int64_t, uint32_t>> bySize;
@@ -218,8 +218,8 @@ private:
     }
   }
 
-  /// Whether `fitBySize` fits the slot, and not the passes over parameters and
-  /// nodes.
+  /// Whether `fitBySize` fits the slot instead of `fitParameters` or
+  /// `fitNodes`.
   bool isFittedBySize(const NumberSlot &slot) const {
     if (order == NumberOrder::Nodes)
       return false;
@@ -316,7 +316,7 @@ private:
     return other;
   }
 
-  /// Expresses a pad as the padded length minus the operand's length and the
+  /// Expresses a pad as the padded length minus the operand's length minus the
   /// pad at the other end.
   std::optional<SizeExpression> fitPad(const NumberSlot &number,
                                        const Column &column) const {
@@ -455,7 +455,7 @@ private:
 GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
                                          std::vector<TraceNumbers> traces,
                                          std::string &reason) {
-  TORCH_CHECK(traces.size() > 1, "Two traces are needed to generalize one.");
+  TORCH_CHECK(traces.size() > 1, "Generalizing needs at least two traces.");
   for (const TraceNumbers &trace : traces)
     if (trace.skeleton != traces.front().skeleton) {
       reason = "the traces differ in more than sizes";
@@ -499,9 +499,9 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
       for (auto [relations, arguments] : efforts)
         if (auto graph = attempt(boundsVary, asMultiples, relations, arguments))
           return graph;
-  // Try again with arguments that may only equal sizes: other relations may
-  // hold in two traces by coincidence (between a random start and a size) and
-  // be impossible at other sizes.
+  // Try again with equality as the only relation between arguments and sizes:
+  // other relations (for example, between a random start and a size) may hold
+  // in two traces by coincidence and be impossible at other sizes.
   for (Bounds boundsVary : allBounds)
     if (auto graph = attempt(boundsVary, /*asMultiples=*/false, Relations::Few,
                              Relations::Equal))

@@ -139,8 +139,8 @@ private:
     return result;
   }
 
-  /// Adds products of consecutive sizes, which are the sizes of flattened
-  /// dimensions.
+  /// If `number` is a product of consecutive sizes of the operands, as the size
+  /// of a flattened dimension is, adds the product at the other sizes.
   template <typename Add>
   void addProducts(const SnapshotNode &node, int64_t number, Add add) const {
     std::vector<OtherSize> sizes = sizesOfOperands(node);

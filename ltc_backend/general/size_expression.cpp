@@ -173,8 +173,8 @@ public:
         }
   }
 
-  /// Tries a multiple of a size plus another size, such as the size of which
-  /// `chunk` makes equal parts and a last, smaller one.
+  /// Tries a multiple of a size plus another size, such as a size that `chunk`
+  /// divides into equal parts and a smaller last part.
   void sumWithMultiple(Candidates candidates) {
     constexpr int64_t kMostParts = 64;
     for (const SizeCandidate &part : candidates)

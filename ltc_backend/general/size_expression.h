@@ -58,7 +58,7 @@ struct SizeExpression {
     return result;
   }
   bool isConstant() const { return factor == 0; }
-  /// Whether the expression is a single symbol or size.
+  /// Whether the expression is a single term.
   bool isTerm() const {
     return factor == 1 && divisor == 1 && summand == 0 && offset == 0 &&
            product.size() == 1 && !quotient && !addend;
@@ -99,8 +99,8 @@ fitArgument(const Column &numbers,
             c10::ArrayRef<std::vector<SizeCandidate>> operands,
             c10::ArrayRef<SizeCandidate> others, Relations relations);
 
-/// Fits an expression to a size of a parameter; only Python code may have
-/// computed such a size from other sizes.
+/// Fits an expression to a size of a parameter. No op of the graph computes
+/// such a size, but Python code may have computed it from other sizes.
 std::optional<SizeExpression>
 fitParameterSize(const Column &numbers, c10::ArrayRef<SizeCandidate> symbols,
                  Relations relations);

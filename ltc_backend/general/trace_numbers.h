@@ -12,7 +12,7 @@
 //              the signs; sizes that are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
-// The op table knows which integers may differ (`ArgumentSpec::followsSizes`).
+// The op table says which integers may differ (`ArgumentSpec::followsSizes`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ TraceNumbers numbersOf(const GraphSnapshot &graph);
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
 /// Whether this integer of an argument is part of the skeleton. The lowering of
-/// a number that `varies` also accepts an unknown value, so 1 isn't special for
-/// such a number.
+/// a number that `varies` also accepts a value that is unknown at compile time,
+/// so 1 isn't special for such a number.
 inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
   constexpr int64_t largest = int64_t(1) << 48;
   int64_t special = spec.varies ? 0 : 1;

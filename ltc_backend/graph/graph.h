@@ -12,8 +12,8 @@
 //                                          2: aten::mm 0 1
 //                                          3: aten::add.Tensor 2 0
 //
-// `GraphSnapshot` is a copy without the data, made for a new program; the
-// lowering, the interpreter and the texts read it.
+// `GraphSnapshot` is a copy without the data, made for a new program; it is the
+// input of the lowering, the interpreter and the printers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,7 @@ struct Graph {
   Hash128 hash;
 };
 
-/// Walks the graph below `roots`.
+/// Returns the graph that computes `roots`.
 Graph buildGraph(c10::ArrayRef<torch::lazy::Output> roots);
 
 /// An operand position at which an op reads data.

@@ -73,9 +73,8 @@ public:
 
   /// Notes that `view`, a functional wrapper, was just written. If its memory
   /// is written again, the view's present value is never read, so `pending`
-  /// leaves it out. Otherwise, this part of the memory's outdated value would
-  /// be one more result, and would keep the compiler from updating the memory
-  /// in place.
+  /// leaves it out. As an additional result, this outdated value would keep the
+  /// compiler from updating the memory in place.
   void noteWrittenView(const at::Tensor &view);
 
 private:

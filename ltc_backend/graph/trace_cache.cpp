@@ -19,8 +19,8 @@ using torch::lazy::Value;
 
 namespace {
 
-// A training step has a few hundred to a few thousand ops. Loops that never
-// repeat can't make the tree grow beyond these limits.
+// A training step has a few hundred to a few thousand ops. A loop whose traces
+// never repeat can't make the tree grow beyond these limits.
 constexpr size_t kMaxCachedOps = 30000;
 constexpr size_t kMaxStarts = 16;
 constexpr size_t kMaxContinuations = 8;

@@ -20,7 +20,7 @@
 
 namespace torch_ltc {
 
-/// A number that changes from step to step.
+/// A number that may change from step to step.
 struct DynamicScalar {
   bool isFloat;
   union {

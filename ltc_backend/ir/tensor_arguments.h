@@ -12,9 +12,9 @@
 namespace torch_ltc {
 
 /// Whether `value` is an argument of type `Tensor?[]`, such as the indices of
-/// `index`. A list that TorchScript's interpreter makes has the element type of
-/// its elements, which `IValue::isOptionalTensorList` doesn't accept (torch
-/// 2.13).
+/// `index`. The element type of a list that TorchScript's interpreter makes may
+/// be a subtype of `Tensor?`, which `IValue::isOptionalTensorList` doesn't
+/// accept (torch 2.13).
 inline bool isOptionalTensorList(const c10::IValue &value) {
   if (!value.isList() || value.isTensorList())
     return false;

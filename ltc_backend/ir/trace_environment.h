@@ -3,11 +3,11 @@
 // Data that is cached across traces must record the part of this state under
 // which it was created:
 //
-//   program in memory or on disk   the results' types of each of its ops (their
+//   program in memory or on disk   the types of its ops' results (in the ops'
 //                                  hashes, ir/node.h): the compiler reads
 //                                  nothing else
 //   interpreted program            the same: programs/interpreted_program.cpp
-//   answer of a Meta kernel        all of it (a Python kernel may read any of
+//   results of a Meta kernel       all of it (a Python kernel may read any of
 //                                  it)
 //   op of a repeated trace         the default dtype; the rest only affects
 //                                  which op is called

@@ -36,7 +36,7 @@ public:
   /// Takes over a CPU tensor that only the caller owns: shares its memory if it
   /// is contiguous and owns all of its storage, otherwise copies it.
   static HostDataPtr takeOver(at::Tensor tensor);
-  /// A number as a float64 or int64 of rank 0.
+  /// Data of rank 0 with a number as float64 or int64.
   static HostDataPtr ofScalar(const at::Scalar &value);
 
   HostData(torch::lazy::Shape shape, BufferPtr buffer, CompletionPtr producer);

@@ -138,8 +138,8 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
                                           /*dropout_p=*/0, isCausal, scale);
 }
 
-/// Returns `tensor` if it is dense with contiguous rows, which eager's kernels
-/// read, otherwise a contiguous copy.
+/// Returns `tensor` if it is dense with contiguous rows, as eager's kernels
+/// require, otherwise a contiguous copy.
 Tensor withRows(const Tensor &tensor) {
   return tensor.stride(-1) == 1 && tensor.is_non_overlapping_and_dense()
              ? tensor

@@ -8,8 +8,8 @@
 namespace torch_ltc {
 
 /// Returns the number 0, an int64 of rank 0. If an element of `condition` is
-/// false, the values to which the zero is added fail with `message` when the
-/// program runs.
+/// false when the program runs, the computation of all values to which the zero
+/// is added fails with `message`.
 inline at::Tensor checkedZero(const at::Tensor &condition,
                               const char *message) {
   return at::_functional_assert_async(

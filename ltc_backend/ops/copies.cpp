@@ -70,8 +70,8 @@ at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
 /// tensor fails an internal assert (torch 2.13).
 at::Tensor lift(const at::Tensor &self) { return wrapIfOutside(self); }
 
-/// Copies `converted` to the device: the value that `source`, the user's CPU
-/// tensor, has there.
+/// Copies `converted` to the device. `source`: the user's CPU tensor that was
+/// cast or expanded to `converted`.
 HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
   HostDataPtr data = HostData::copyOf(converted);
   Recording *recording = Recording::current();
@@ -200,9 +200,9 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
 }
 
 /// Wraps `resize_` at the Functionalize key. torch's kernel (2.13) ignores the
-/// memory format and the tensor's offset, keeps only the tensor's elements,
-/// although a later `resize_` must show the rest of its memory again, and turns
-/// a tensor that already has the sizes into a view.
+/// memory format and the tensor's offset, and turns a tensor that already has
+/// the sizes into a view. It also keeps only the tensor's elements, although a
+/// later `resize_` must show the rest of the tensor's memory again.
 class ResizeInMemory final : public c10::OperatorKernel {
 public:
   explicit ResizeInMemory(c10::SafeKernelFunction previous)

@@ -257,8 +257,8 @@ public:
     size_t numArguments = op.schema().arguments().size();
     auto arguments = torch::jit::last(*stack, numArguments);
     std::vector<at::Tensor> written = arguments[0].toTensorVector();
-    // torch's kernel alone handles functional tensors of other devices, which
-    // torch.compile makes.
+    // Functional tensors of other devices, which torch.compile creates, only
+    // need torch's kernel.
     if (written.empty() || !written[0].device().is_lazy())
       return previous.callBoxed(op, keys, stack);
     std::vector<int64_t> versions;
@@ -266,9 +266,9 @@ public:
       versions.push_back(versionOf(tensor));
     // The functional op may have a result whose dtype can't be written to the
     // tensor. In that case, the kernel that repeats the in-place op on each
-    // tensor raises that op's error. It also reads the numbers of a CPU tensor
-    // (`_foreach_addcmul_.Tensor`), of which functionalization makes a Meta
-    // tensor.
+    // tensor raises that op's error. This kernel also handles numbers in a CPU
+    // tensor (`_foreach_addcmul_.Tensor`), which functionalization would
+    // replace by a Meta tensor.
     const bool hasComplex =
         std::any_of(arguments.begin(), arguments.end(), isComplex);
     auto fits = [&](const at::Tensor &tensor) {

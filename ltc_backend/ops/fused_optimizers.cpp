@@ -81,8 +81,8 @@ public:
 
   double number(const char *name) const { return at(name).toDouble(); }
   bool flag(const char *name) const { return at(name).toBool(); }
-  /// Element `i` of a list. Undefined if the list is empty, because the
-  /// optimizer doesn't use these tensors with its options.
+  /// Element `i` of a list. Undefined if the list is empty: with the
+  /// optimizer's options, it doesn't need these tensors.
   Tensor element(const char *name, size_t i) const {
     const auto &list = at(name).toListRef();
     return list.empty() ? Tensor() : list[i].toTensor();

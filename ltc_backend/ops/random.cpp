@@ -179,9 +179,10 @@ private:
   std::optional<OperatorHandle> inPlace;
 };
 
-/// Returns the factor of kept elements. `F.dropout` on the CPU divides a mask
-/// of the input's dtype by the probability of keeping an element, which rounds
-/// differently from 1 / `keep` in double precision.
+/// Returns the factor by which kept elements are multiplied. `F.dropout` on the
+/// CPU divides a mask of the input's dtype by `keep`, the probability of
+/// keeping an element, which rounds differently from 1 / `keep` in double
+/// precision.
 double dropoutScale(at::ScalarType dtype, double keep) {
   if (keep == 0)
     return 0;
