@@ -61,8 +61,9 @@ std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   return std::nullopt;
 }
 
-/// For a `*_scatter` op, returns the op that views the part that is replaced.
-/// The view op has the same arguments without the second one, the new part.
+/// For `select_scatter` and `slice_scatter`, returns the op that views the
+/// replaced part; none for all other ops. The view op has the same arguments
+/// without the second one, the new part.
 std::optional<c10::OperatorHandle> findWrittenView(const OpRecord &record) {
   constexpr std::string_view suffix = "_scatter";
   if (record.shapeRule != ShapeRule::select_scatterShape &&

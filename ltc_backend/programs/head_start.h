@@ -28,8 +28,8 @@ struct HeadStart {
   std::vector<DynamicScalar> scalars;
 
   RunValues values;
-  /// The contents of each parameter that was read (`Buffer::contents`), 0 for
-  /// the others.
+  /// For each parameter that was read, the number that identifies its contents
+  /// (`Buffer::contents`); 0 for the others.
   std::vector<uint64_t> contents;
   /// Buffers of the program's results, null for results that use a parameter's
   /// memory; and the addresses of the buffers' memory, once it is allocated.

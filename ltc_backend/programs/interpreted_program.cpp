@@ -52,14 +52,14 @@ bool isNumberOfRun(Tag tag) {
 }
 
 /// Processor time of the calling thread in seconds. Unlike elapsed time, it
-/// doesn't grow while other processes (or another rank) are waited for.
+/// doesn't grow while the thread waits for another process (such as a rank).
 double threadSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-/// Whether a run takes a fraction of a millisecond.
+/// Estimates whether a run takes less than a millisecond.
 bool isSmall(const GraphSnapshot &graph) {
   constexpr size_t kMaxOps = 64;
   constexpr int64_t kMaxElements = 1 << 16;
@@ -434,8 +434,8 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
   const HeadStart::Parameter &parameter = headStart.parameters[node.parameter];
   if (!parameter.buffer)
     return false;
-  // Doesn't wait for the producer: a step of another thread may come after this
-  // step in the queue.
+  // Doesn't wait for the producer, which may be a step of another thread that
+  // comes after this step in the queue.
   if (parameter.producer && !parameter.producer->hasSucceeded()) {
     headStart.hasFailed = true;
     return false;

@@ -83,9 +83,9 @@ private:
   bool call(size_t position, const PreparedCall *prepared, RunValues &values,
             c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
             LocationId location) const;
-  /// Writes the new part into the op's first operand itself if no later op
-  /// reads the operand and nothing else shares its memory. Returns whether the
-  /// part was written.
+  /// Runs a scatter op in place: writes the new part into the op's first
+  /// operand if no later op reads this operand and nothing else shares its
+  /// memory. Returns whether the part was written.
   bool writeInPlace(size_t position, const c10::OperatorHandle &view,
                     const torch::jit::Stack &stack,
                     const RunValues &values) const;

@@ -40,9 +40,9 @@ public:
   }
 
 private:
-  /// Returns the value of the first operand that has one, along the operands
-  /// that each op's result replaces. Ops that view or copy that operand are
-  /// applied to its value.
+  /// Follows the chain of operands that the ops' results replace, from `ref` to
+  /// the first operand with a value. Returns this value, after applying the
+  /// chain's views and copies to it, or an undefined tensor if there is none.
   at::Tensor valueBefore(ResultRef ref) const {
     std::vector<size_t> views;
     while (causes[ref.position]) {

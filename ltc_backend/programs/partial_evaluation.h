@@ -23,8 +23,9 @@ namespace torch_ltc {
 struct PartialResult {
   at::Tensor value;
   StepErrorPtr error;
-  /// If there is no value, the one that the first failed op would have
-  /// replaced, if the result is the new value of a tensor; else undefined.
+  /// If the result has no value and would have been the new value of a tensor:
+  /// the value that the first failed op would have replaced. Otherwise
+  /// undefined.
   at::Tensor before;
 };
 

@@ -83,7 +83,7 @@ public:
   /// Whether a thread that waits for a result may run the program, because
   /// nothing in it depends on the thread.
   virtual bool mayRunInCaller() const { return false; }
-  /// The graph that computes what the program does, null if there is none.
+  /// A graph that computes the same results, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
 
   std::string name; // the hash in hexadecimal

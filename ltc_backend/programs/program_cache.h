@@ -20,7 +20,7 @@ ProgramPtr findOrMakeProgram(const Hash128 &hash,
                              bool &wasInMemory);
 
 /// Replaces the placeholder called `name` by the compiled program, if the
-/// placeholder is still there.
+/// placeholder is still in memory.
 void replacePlaceholder(const Hash128 &hash, const std::string &name,
                         const ProgramPtr &program);
 

@@ -3,8 +3,8 @@
 // A result that updates a donatable parameter takes that parameter's memory.
 // Its op writes directly to this memory if nothing reads the old value
 // afterwards and no later op can fail, as in an optimizer; otherwise the value
-// is copied at the end. All other contiguous results are stored in their memory
-// as soon as they exist, so that no value is held twice.
+// is copied at the end. All other contiguous results are stored in their output
+// buffers as soon as they exist, so that no value is held twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,12 +35,13 @@ public:
   /// `out` kernel overwrites.
   bool overwrites(size_t position) const;
 
-  /// Moves the node's contiguous results to their memory, except those that
-  /// take a parameter's memory. Must be called after the node has run.
+  /// Moves the node's contiguous results to their buffers in `outputs`, except
+  /// those that take a parameter's memory. Must be called after the node has
+  /// run.
   void store(size_t position, Values &values,
              c10::ArrayRef<void *> outputs) const;
-  /// Fills the memory of the results that aren't in their memory yet. Must be
-  /// called after the last node has run.
+  /// Copies the results that aren't in their buffers in `outputs` yet to these
+  /// buffers. Must be called after the last node has run.
   void fill(Values &values, c10::ArrayRef<void *> outputs) const;
 
 private:

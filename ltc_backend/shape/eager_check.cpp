@@ -37,9 +37,9 @@ uint64_t numTooSmall(double magnitude) {
 }
 
 /// Encodes the properties of a number that eager's checks may depend on: its
-/// sign, the dtypes that can represent it, and its own dtype, even if the
-/// result's dtype doesn't depend on it (`x - True`). The attribute hash doesn't
-/// cover them if the number is a dynamic scalar.
+/// sign, the dtypes that can represent it, whether it is a bool (`x - True`)
+/// and, if it is a CPU tensor, its dtype. The attribute hash doesn't cover them
+/// if the number is a dynamic scalar.
 uint64_t kindOf(const IValue &value) {
   if (value.isTensor() && value.toTensor().defined() &&
       !value.toTensor().device().is_lazy())
@@ -98,8 +98,8 @@ enum class Check {
   none,
   /// The stand-ins have the operands' sizes.
   whole,
-  /// Small sizes that are equal where the operands' sizes are take their place.
-  /// For the op, this makes no difference.
+  /// The stand-ins have small sizes instead. Two of them are equal if the
+  /// operands' sizes are, so the op accepts them if it accepts the operands'.
   reduced,
   /// As `reduced`, but the op may reject the small sizes, so only errors that
   /// don't depend on sizes count: those of dtypes and of dims out of range.
@@ -115,15 +115,15 @@ Check checkOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
     return Check::whole;
   if (comparesSizes(record))
     return Check::reduced;
-  // The arguments of a constructor give the result's size.
+  // A constructor isn't checked, because its arguments give the result's size.
   return record.family == Family::constructor || call.operands.empty()
              ? Check::none
              : Check::unsized;
 }
 
-/// Assigns ids to sizes in the order in which they first occur; sizes below the
-/// first id are their own ids. The ids are small sizes that are equal where the
-/// sizes are.
+/// Maps sizes to ids, which serve as small sizes: equal sizes have the same id.
+/// Ids are assigned in the order in which the sizes first occur; sizes below
+/// the first id are their own ids.
 class SizeNames {
 public:
   explicit SizeNames(Check check) : firstId(check == Check::unsized ? 9 : 2) {}

@@ -19,9 +19,10 @@
 
 namespace torch_ltc {
 
-/// Throws if eager's kernel rejects a small call or returns sizes or dtypes
-/// that differ from `results`. A rejection may be due to the stand-ins' values,
-/// so the caller then runs the op eagerly with the operands' values.
+/// Throws if eager's kernel rejects the stand-ins, or returns dtypes (for a
+/// small call, also sizes) that differ from `results`. A rejection may be due
+/// to the stand-ins' values, so the caller then runs the op eagerly with the
+/// operands' values.
 void checkAgainstEager(const OpCall &call, c10::ArrayRef<ResultShape> results);
 
 /// Throws eager's error if the number that the op writes to elements is out of

@@ -87,8 +87,9 @@ int64_t checkBatchNorm(const Arguments &arguments,
   return sizes[1];
 }
 
-/// Adds the gradient at position `i` of the mask (the last argument). The
-/// gradient is undefined if the mask excludes it or the operand doesn't exist.
+/// Adds the gradient that element `i` of the mask (the last argument) requests.
+/// The gradient is undefined if this element is false or the operand doesn't
+/// exist.
 void addMasked(const Arguments &arguments, size_t i, ScalarType dtype,
                SizesRef sizes, ResultShapes &results, bool exists = true) {
   c10::ArrayRef<c10::IValue> mask = arguments[arguments.size() - 1].toListRef();

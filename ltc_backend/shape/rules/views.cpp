@@ -15,7 +15,8 @@ bool shape_rules::view(const Arguments &arguments, ScalarType dtype,
                        ResultShapes &results) {
   Sizes size = arguments.integers(1);
   int64_t elements = numElements(arguments.sizes(0));
-  // Handles the common case first; infer_size_dv infers a size of -1 or throws.
+  // Handles the common case first; infer_size_dv replaces a size of -1, or
+  // throws.
   if (std::all_of(size.begin(), size.end(), [](int64_t s) { return s >= 0; }) &&
       numElements(size) == elements)
     addResult(results, dtype, size);

@@ -249,7 +249,7 @@ def pad(op):
         else ([1, 1, 1, 1], [0, 2, 1, 0], [3, 3, 0, 0], [0, 0, -1, 0])
     )
     shapes = SOME + ((2, 3, 4), (0, 3, 4), (0, 3, 4, 5), (2, 0, 4, 5), (3, 4, 0))
-    # No negative padding of an empty batch: eager returns negative sizes.
+    # Leaves out negative padding of empty tensors: eager returns negative sizes.
     return [
         call(T(s, d), p)
         for s in shapes
@@ -260,7 +260,7 @@ def pad(op):
 
 
 def pixel_unshuffle(op):
-    # PyTorch 2.13's CPU kernel returns empty inputs unchanged.
+    # Leaves out empty inputs: PyTorch 2.13's CPU kernel returns them unchanged.
     return [c for c in pixel_shuffle(op) if 0 not in c.args[0].shape]
 
 

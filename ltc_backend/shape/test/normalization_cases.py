@@ -34,7 +34,8 @@ def layer_norm_backward(op):
 
 
 def rms_norm(op):
-    # All shapes are valid: torch.nn.functional checks them, the composed op doesn't.
+    # All shapes are valid, because the composed op doesn't check them;
+    # torch.nn.functional does.
     return [
         call(T(s, d), n, w and T(w, p), e)
         for s in ((2, 3), (4, 2, 3), (0, 3), (3,), ())

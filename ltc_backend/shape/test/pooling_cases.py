@@ -77,7 +77,7 @@ def avg_pool_backward(op):
 
 
 def adaptive(op):
-    # No negative size for an empty image: eager returns a result of that size.
+    # Leaves out negative sizes for empty images: eager returns a result of that size.
     return [
         call(T(i, d), size)
         for i in IMAGES

@@ -51,7 +51,8 @@ def dims_not_none(op):
 
 
 def named_dims(op):
-    # Contrary to its documentation, PyTorch rejects dim=[] unless keepdim=True.
+    # Leaves out dim=[], which PyTorch, contrary to its documentation, rejects unless
+    # keepdim=True.
     return [c for c in dims(op) if c.args[1]]
 
 
@@ -160,7 +161,7 @@ def sort(op):
 
 
 def scan_pair(op):
-    # Eager doesn't check the dim of an empty tensor.
+    # Leaves out empty tensors, because eager doesn't check their dim.
     shapes = [s for s in SHAPES if 0 not in s]
     return [call(T(s, d), dim) for s in shapes for d in (F32, I64) for dim in DIMS]
 

@@ -1,4 +1,4 @@
-"""Describes calls of ops without a device, and makes their arguments for each oracle."""
+"""Describes calls of ops for any device, and makes their arguments on a given device."""
 
 import dataclasses
 import itertools
