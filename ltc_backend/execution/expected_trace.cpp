@@ -110,7 +110,8 @@ void ExpectedTraces::confirm(const OpNode &op) {
       return abandon();
     const HostDataPtr &data = static_cast<const DataNode *>(node)->data();
     HeadStart::Parameter &parameter = headStart->parameters[use.parameter];
-    // Holds only the buffer, because donation counts references to the data.
+    // Holds the buffer instead of the data, because a reference to the data
+    // would prevent its donation.
     if (!parameter.buffer)
       parameter = {data->buffer(), data->producer()};
     else if (parameter.buffer != data->buffer())

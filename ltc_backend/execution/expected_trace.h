@@ -48,7 +48,8 @@ private:
   TracePtr current; // the expected trace that this trace repeats so far
   HeadStartPtr headStart;
   size_t numConfirmed = 0, numRequested = 0;
-  /// The last trace, if an earlier one had the same graph.
+  /// The last trace. `lastGraph` is null unless an earlier trace had the same
+  /// graph.
   std::vector<const GraphNode *> lastOps;
   std::shared_ptr<KnownGraph> lastGraph;
   /// The first op of a trace, and the graph of the trace before it: a loop that

@@ -33,7 +33,7 @@ Hash128 programHash(const Graph &graph, const std::vector<bool> &donatable) {
   }
   state.add(word);
   state.add(programOptionsHash());
-  // Only tier `interpret` needs separate programs.
+  // Tier `interpret` has separate programs; all other tiers share theirs.
   state.add(config().tier.get() == "interpret");
   // Adds the ops' lines: errors of these programs contain them, so the same
   // graph traced from different lines needs a different program.

@@ -17,7 +17,7 @@ namespace torch_ltc {
 /// The program that runs a step, and how it was found.
 struct ChosenProgram {
   ProgramPtr program;
-  /// Whether the program may overwrite the buffer of each parameter.
+  /// For each parameter, whether the program may overwrite its buffer.
   std::vector<bool> donatable;
   /// Line that ended the step; 0 if the program was in memory.
   LocationId location = 0;
@@ -29,10 +29,9 @@ struct ChosenProgram {
 /// waits for a place in the queue. If `mayDonate`, the program may overwrite
 /// buffers that nothing else holds.
 ///
-/// The caller must hold the trace lock. A compilation and the wait release it.
-/// Afterwards, the function decides again which buffers the program may
-/// overwrite: those that another thread has accessed meanwhile aren't
-/// overwritten.
+/// The caller must hold the trace lock. The function releases it while it
+/// compiles or waits. If another thread has accessed one of the buffers to
+/// overwrite meanwhile, the program overwrites none.
 ChosenProgram chooseProgram(const Graph &graph,
                             c10::ArrayRef<torch::lazy::Value> roots,
                             bool mayDonate);

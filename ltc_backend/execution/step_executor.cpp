@@ -43,8 +43,8 @@ struct LastStep {
 thread_local LastStep lastStep;
 
 /// Called when the thread reads a value. If the last step computed the value,
-/// marks the step's program, whose next run then expects a read, because a read
-/// after each step is common (`loss.item()`).
+/// marks the step's program, so that its next run expects a read: loops often
+/// read a value after each step (`loss.item()`).
 void noteReadAfterStep(const CompletionPtr &producer) {
   constexpr int64_t kFewOps = 8; // a copy of the value, a sum of losses
   if (producer && producer == lastStep.completion && tracedSinceStep <= kFewOps)

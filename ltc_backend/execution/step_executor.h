@@ -69,8 +69,8 @@ private:
 };
 
 /// Adds the execution to the step log and the counters, then schedules it.
-/// `scheduleSeconds`: the time that the calling thread has spent on it. For
-/// `origin` and `trigger` see StepEvent.
+/// `scheduleSeconds`: the time that the calling thread has spent on the step.
+/// For `origin` and `trigger` see StepEvent.
 void logAndSchedule(ScheduledStep step, std::string origin, std::string trigger,
                     double scheduleSeconds);
 

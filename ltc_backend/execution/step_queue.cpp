@@ -169,8 +169,8 @@ private:
     StepErrorPtr error;
     /// The error of the failed step that left an old value in an input.
     StepErrorPtr staleInput;
-    /// The outcomes of each output as a result and as an update of a parameter,
-    /// if the step failed and its parameters are intact.
+    /// If the step failed and its parameters are intact: the outcome of each
+    /// output as a result, and its outcome as an update of a parameter.
     Completion::Outcomes ofResults = {}, ofUpdates = {};
   };
   /// For each parameter, the error because of which it has no value; null if it

@@ -7,12 +7,12 @@
 //
 // If a step fails, results that don't depend on the failed op are computed
 // nevertheless (programs/partial_evaluation.h), unless the program had already
-// overwritten a parameter. Each read of another result raises the step's error.
-// A tensor that the step would have written in place keeps its old value; the
-// first read of it, or of a value that later steps computed from it, raises the
-// error once. Tensors unrelated to the step stay readable. When an error is
-// raised, the errors of all steps that the thread has scheduled so far count as
-// raised (memory/completion.h).
+// overwritten a parameter. Each read of any other result raises the step's
+// error. A tensor that the step would have written in place keeps its old
+// value; the first read of it, or of a value that later steps computed from it,
+// raises the error once. Tensors unrelated to the step stay readable. When the
+// error of a step is raised, the errors of all steps that the same thread has
+// scheduled so far count as raised (memory/completion.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -142,7 +142,8 @@ private:
     at::Tensor copy = cpuSparse(tensor, parts);
     // If an argument requires a gradient, `_sparse_mm_reduce_impl` also stores
     // the position of each maximum for its backward (torch 2.13). An argument
-    // that functionalization has unwrapped has lost this flag, so it is set.
+    // that functionalization has unwrapped has lost the flag `requires_grad`,
+    // so the copy always gets it.
     if (!written && c10::GradMode::is_enabled() &&
         at::isFloatingType(copy.scalar_type()))
       copy.set_requires_grad(true);
@@ -238,8 +239,9 @@ IValue valueToLazy(IValue result, CpuArguments &arguments, bool outside) {
   return result;
 }
 
-/// Throws if the device doesn't support a result's layout. Called before
-/// written arguments are stored, so that they keep their old values.
+/// Throws if the device doesn't support a result's layout. Called before the
+/// new values of written arguments are stored, so that these arguments keep
+/// their old values if it throws.
 void checkLayout(const IValue &result, const std::string &opName) {
   if (result.isTensorList()) {
     for (const at::Tensor &tensor : result.toTensorVector())

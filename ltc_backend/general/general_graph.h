@@ -48,7 +48,7 @@ struct NumberSlot {
 };
 
 /// A symbol with the slot from which its value is read: the slot's number is
-/// `multiple * value`.
+/// `multiple` times the symbol's value.
 struct SizeSymbol {
   uint32_t slot;
   /// Negative if the slot's number is negative. The absolute value is above 1

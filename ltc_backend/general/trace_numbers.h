@@ -59,8 +59,8 @@ inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
          number <= -largest;
 }
 
-/// Calls `visit(spec, position)` for the position of each word of an op's
-/// arguments that isn't part of the skeleton.
+/// Calls `visit(spec, position)` for each word of an op's arguments that isn't
+/// part of the skeleton. `position` is the word's index in `words`.
 template <typename F>
 void forEachFollowingWord(const OpRecord &record, c10::ArrayRef<Word> words,
                           F visit) {

@@ -25,8 +25,8 @@ std::string tensorName(const at::Tensor &tensor);
 bool markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
               int64_t least, int64_t most);
 
-/// Assigns the names of all named tensors to their current data. Called before
-/// a new program is described; costs nothing while no tensor has a name.
+/// Assigns the names of all named tensors to their current data. Called in each
+/// execution; costs nothing while no tensor has a name.
 void nameData();
 
 } // namespace torch_ltc

@@ -13,8 +13,8 @@
 // numbers and data are new. If the whole trace matches at the end of the step
 // and the results are the same, the graph is the same and isn't walked again.
 // The first op that differs starts a new branch, and all later ops are traced
-// in full. If no trace repeats, because sizes change in every step, most traces
-// don't add a branch, because adding one takes as long as the rest of tracing.
+// in full. If sizes change in every step, so that no trace repeats, most traces
+// don't add a branch: adding one takes as long as the rest of tracing.
 //
 // The tree owns the nodes' memory, not their lifetime: an unreferenced node
 // releases its operands immediately, like an uncached one, and can be reused

@@ -54,7 +54,7 @@ public:
   virtual bool isData() const = 0;
 
 protected:
-  /// Releases the operands; the memory for their list stays.
+  /// Releases the operands; the memory for their list stays allocated.
   void releaseOperands();
 
   Hash128 dagHash;

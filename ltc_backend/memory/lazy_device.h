@@ -8,7 +8,8 @@
 namespace torch_ltc {
 
 /// A device type with a distinct name: torch 2.13 treats a device with the name
-/// "Unknown0" (the base class's default) as "no device" and doesn't lock it.
+/// "Unknown0" (the base class's default) as "no device" and doesn't take the
+/// device's lock.
 struct LazyDeviceType final : torch::lazy::BackendDeviceType {
   LazyDeviceType() : BackendDeviceType(int8_t(at::kCPU)) {}
   std::string toString() const override { return "LazyHost"; }

@@ -55,13 +55,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Minimum number of query-key pairs of one head for which not storing their
-/// scores is faster, provided no gradient recomputes them or half of them are
-/// masked (docs/notes/measurements.md).
+/// Minimum number of query-key pairs of one head for which it is faster not to
+/// store the scores if no gradient has to recompute them, or if attention is
+/// causal, so that half of them are masked (docs/notes/measurements.md).
 constexpr int64_t kMinScores = 128 * 128;
-/// Minimum number of pairs in all heads for which saving the memory of the
-/// scores (64 MiB for each layer) outweighs the additional matrix product of
-/// the gradient.
+/// Otherwise, the minimum number of pairs in all heads for which saving the
+/// memory of the scores (64 MiB for each layer) outweighs the additional matrix
+/// product of the gradient.
 constexpr int64_t kMinTrainedScores = int64_t(1) << 24;
 /// Minimum number of heads in the whole batch, because the gradient's threads
 /// work on different heads.

@@ -226,8 +226,8 @@ public:
     int64_t end = count ? offset + count : 0;
     leavePythonStorage(self);
     if (end > memorySize(self)) {
-      // torch's kernel handles memory that other tensors share: these would
-      // have to see it grow, too.
+      // If other tensors share the memory, torch's kernel handles the call:
+      // these tensors would have to see the memory grow, too.
       if (self.storage().use_count() > 1)
         return previous.callBoxed(op, keys, stack);
       grow(self, end);

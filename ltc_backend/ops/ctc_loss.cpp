@@ -40,7 +40,7 @@ std::vector<int64_t> sizesOfLogAlpha(const Tensor &logProbs,
   return {logProbs.size(1), logProbs.size(0), 2 * longest + 1};
 }
 
-/// The op's kernel on the CPU: for eager calls, and as a command of programs.
+/// The op's kernel on the CPU, for eager calls and for host calls of programs.
 std::tuple<Tensor, Tensor> ctcLoss(const Tensor &logProbs,
                                    const Tensor &targets,
                                    const Tensor &inputLengths,

@@ -2,8 +2,8 @@
 //
 // A maximum's gradient goes to the position that the pooling found; for each
 // element, the compiler sums the gradients of those windows whose maximum it
-// is. Indices that don't come from the pooling may lie outside their windows,
-// and eager adds to those positions too.
+// is. Indices that don't come from the pooling may lie outside their windows.
+// Eager adds to those positions, too, so the op is then traced as scatter_add.
 //
 //===----------------------------------------------------------------------===//
 

@@ -94,9 +94,9 @@ OptionalTensor optional(const Tensor &tensor) {
   return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
 }
 
-/// Returns the weight in the form that is saved for the gradient. torch's steps
-/// save a view (the weight's transpose), which keeps its memory even if another
-/// tensor is assigned to `weight.data` later.
+/// Returns the weight in the form that is saved for the gradient. torch's own
+/// ops save a view (the weight's transpose), which keeps its memory even if
+/// another tensor is assigned to `weight.data` later.
 Tensor savedWeight(const Tensor &weight) {
   bool isSaved = at::GradMode::is_enabled() && weight.requires_grad();
   return isSaved ? at::alias(weight) : weight;

@@ -9,7 +9,7 @@
 
 namespace torch_ltc {
 
-/// How PyTorch's CPU kernels compute an op, whatever its arguments are.
+/// How PyTorch's CPU kernels compute an op; the same for all arguments.
 struct CpuCall {
   /// The op to call: a view op if the traced op copies a view.
   c10::OperatorHandle op;

@@ -26,7 +26,8 @@ struct PreparedCall {
 
   const CpuCall &onCpu;
   torch::jit::Stack arguments;
-  /// Tensors and dynamic scalars, by the argument's index.
+  /// The arguments that differ between runs (tensors and dynamic scalars), with
+  /// their indices.
   std::vector<std::pair<uint32_t, Attribute>> varying;
 };
 

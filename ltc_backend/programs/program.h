@@ -80,8 +80,8 @@ public:
                    const RunConditions &conditions) = 0;
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
-  /// Whether a thread that waits for a result may run the program, because
-  /// nothing in it depends on the thread.
+  /// Whether a thread that waits for a result may run the program: nothing in
+  /// the program may depend on the thread.
   virtual bool mayRunInCaller() const { return false; }
   /// A graph that computes the same results, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
@@ -115,7 +115,7 @@ public:
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
-/// Prefix of the names of ops that wait for other processes.
+/// Prefix of the names of ops that start a collective or wait for one.
 inline constexpr std::string_view kCollective = "torch_ltc::collective";
 
 /// Sets the members of `program` that describe the collectives of `graph`.

@@ -31,8 +31,8 @@ public:
                                  c10::ArrayRef<void *> outputs) const;
   /// The indices of the graph's results that the node computes.
   std::vector<size_t> resultsOf(size_t position) const;
-  /// Whether a result of the node takes the memory of a parameter, which an
-  /// `out` kernel overwrites.
+  /// Whether a result of the node takes a parameter's memory, so that running
+  /// the node may overwrite the parameter.
   bool overwrites(size_t position) const;
 
   /// Moves the node's contiguous results to their buffers in `outputs`, except

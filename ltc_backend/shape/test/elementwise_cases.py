@@ -183,8 +183,8 @@ def loss_backward(op, *rest):
 
 
 def binary_cross_entropy(op):
-    # Input and target have equal sizes: torch.nn.functional rejects different sizes in
-    # Python; the op itself squeezes its arguments.
+    # Input and target have equal sizes, because the op itself squeezes its arguments;
+    # torch.nn.functional rejects different sizes in Python.
     return [
         call(T(a), T(a), w, r)
         for a in SHAPES
