@@ -69,7 +69,8 @@ public:
   /// Records that a collective of the step writes `tensor`, which may belong to
   /// a C++ object (for example, a bucket of DistributedDataParallel).
   void noteReceiver(const at::Tensor &tensor);
-  /// Tensors that collectives of the step write, if they are still alive.
+  /// The tensors that collectives of the step write, without those that have
+  /// been destroyed.
   std::vector<at::Tensor> receivers() const;
   /// Records a run of a program; only the last run is kept.
   void noteRun(const ProgramPtr &program,

@@ -40,13 +40,14 @@ public:
   /// is computed twice. Returns the number of executions (0 or 1).
   int64_t materialize(c10::ArrayRef<at::Tensor> tensors,
                       const std::string &opName);
-  /// Called for each traced op; cuts a graph that has become too long.
+  /// Called for each traced op; cuts the graph if it exceeds option
+  /// max_trace_ops.
   void noteTracedOp();
   /// Waits for all scheduled steps; throws the error of a failed one.
   void waitForAll();
   /// Number of ops that this thread has traced since its last step.
   int64_t numTracedOps() const;
-  /// Number of steps ended in the process.
+  /// Number of steps that have ended in the process.
   int64_t stepNumber() const;
 
   // The base class's hooks.

@@ -143,7 +143,7 @@ private:
     // If an argument requires a gradient, `_sparse_mm_reduce_impl` also stores
     // the position of each maximum for its backward (torch 2.13). An argument
     // that functionalization has unwrapped has lost the flag `requires_grad`,
-    // so the copy always gets it.
+    // so the copy gets it.
     if (!written && c10::GradMode::is_enabled() &&
         at::isFloatingType(copy.scalar_type()))
       copy.set_requires_grad(true);
@@ -263,9 +263,9 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Whether lazy and CPU tensors may be mixed: in custom ops, which check their
-/// own arguments, in ops that accept CPU tensors as indices or lengths, and in
-/// ops that only PyTorch's composites call.
+/// Whether the op's arguments may mix lazy and CPU tensors. True for ops that
+/// aren't in namespace aten, for ops that accept CPU tensors as indices or
+/// lengths, and for ops that only PyTorch's composites call.
 bool takesCpuTensors(const std::string &opName) {
   if (!opName.starts_with("aten::"))
     return true;

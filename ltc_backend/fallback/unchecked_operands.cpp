@@ -12,7 +12,7 @@ using c10::IValue;
 namespace {
 
 /// Checks arguments (LU_data, LU_pivots, unpack_data, unpack_pivots): a matrix
-/// of sizes [m, n] has min(m, n) pivots.
+/// of sizes [m, n] must have min(m, n) pivots.
 void checkPivots(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &matrix = arguments[0].toTensor();
   const at::Tensor &pivots = arguments[1].toTensor();
@@ -40,8 +40,8 @@ void checkTransformedDims(const std::string &name,
                       opSuffix(name));
 }
 
-/// Checks arguments (grad, self, p, pdist): there is a distance for each pair
-/// of rows.
+/// Checks arguments (grad, self, p, pdist): there must be one gradient and one
+/// distance for each pair of rows.
 void checkDistances(c10::ArrayRef<IValue> arguments) {
   const at::Tensor &grad = arguments[0].toTensor();
   const at::Tensor &self = arguments[1].toTensor();

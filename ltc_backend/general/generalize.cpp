@@ -179,7 +179,7 @@ private:
     }
   }
 
-  /// Returns the symbol with these values, if any, because tensors that are
+  /// Returns the symbol with these values if there is one: tensors that are
   /// indexed together have the same bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
     for (const SizeCandidate &symbol : symbols)

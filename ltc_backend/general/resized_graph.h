@@ -23,7 +23,7 @@ public:
   void setResultSize(size_t position, size_t result, size_t dim, int64_t size);
   void setWords(size_t position, std::vector<Word> words);
   /// Infers the shapes of a node whose operands are finished. Throws c10::Error
-  /// if the op rejects them, or if a size becomes 0 or 1.
+  /// if the op rejects its operands' shapes, or if a size becomes 0 or 1.
   void inferShapes(size_t position);
   /// Makes the node available to its users.
   void finish(size_t position);

@@ -10,8 +10,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Maximum number of ops of all remembered graphs; an op with its numbers takes
-/// about a kilobyte.
+/// Maximum total number of ops of the remembered graphs; an op with its numbers
+/// takes about a kilobyte.
 constexpr size_t kMaxRememberedOps = 20000;
 /// Maximum number of failed attempts to find a general graph for a skeleton;
 /// each takes about as long as tracing some steps.

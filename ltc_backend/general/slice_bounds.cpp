@@ -91,8 +91,8 @@ private:
     }
   }
 
-  /// Adds the operands' sizes of those dimensions whose size varies in the
-  /// result; of all dimensions if none varies.
+  /// Adds the operands' sizes in those dimensions whose size varies in the
+  /// result, or in all dimensions if none varies.
   void addSizesOfOperands(uint32_t position) {
     const SnapshotNode &node = base.nodes[position];
     const uint32_t result = columns.firstSize(position);
@@ -128,8 +128,8 @@ private:
     }
   }
 
-  /// Adds `size` and the sizes of the same dimension of parameters that have
-  /// the same shape, such as an optimizer's states.
+  /// Adds `size` and, of each parameter with the same shape (for example, an
+  /// optimizer's state), the size of the same dimension.
   void addBound(uint32_t size) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)
@@ -187,9 +187,10 @@ private:
     }
   }
 
-  /// Returns an operand and its dimension from which dimension `dim` of `ref`
-  /// gets its size, as far as the shapes show. An operand of the same shape is
-  /// preferred: the gradient of a convolution's input has the input's shape.
+  /// Returns the operand, and the operand's dimension, from which dimension
+  /// `dim` of `ref` gets its size, as far as the shapes show. An operand of the
+  /// same shape is preferred: the gradient of a convolution's input has the
+  /// input's shape.
   std::optional<std::pair<ResultRef, uint32_t>> sourceOf(ResultRef ref,
                                                          uint32_t dim) const {
     const SnapshotNode &node = base.nodes[ref.position];

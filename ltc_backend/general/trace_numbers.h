@@ -7,9 +7,9 @@
 //              all arguments except integers and texts that may follow from
 //              sizes; which sizes are 0 or 1, because these decide how operands
 //              are broadcast; which integers are -1, 0, 1 or a sentinel like
-//              the largest int64, and the signs of all other integers; for
-//              positions (for example, a slice's start), only which are 0, and
-//              the signs; sizes that are marked as static
+//              the largest int64 (-1 and 1 aren't special for positions, such
+//              as a slice's start), and the signs of all other integers; sizes
+//              that are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
 // The op table says which integers may differ (`ArgumentSpec::followsSizes`).

@@ -24,8 +24,9 @@ constexpr size_t alignment = 64;
 // memory in use.
 constexpr int64_t freeCache = 64 << 20;
 
-/// Rounds a size up to eighths of a power of two: at most 12.5 % is wasted, and
-/// there are few enough classes that a loop with changing sizes reuses memory.
+/// Rounds a size up to a multiple of an eighth of the power of two below it: at
+/// most 12.5 % is wasted, and there are few enough different results that a
+/// loop with changing sizes reuses memory.
 size_t roundUp(size_t bytes) {
   bytes = std::max(bytes, alignment);
   size_t step = std::max(std::bit_floor(bytes) / 8, alignment);

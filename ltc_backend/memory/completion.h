@@ -18,7 +18,7 @@ namespace torch_ltc {
 
 class Buffer;
 
-/// The steps that one thread has scheduled, by number.
+/// Numbers the steps that one thread schedules.
 struct StepSequence {
   std::atomic<uint64_t> scheduled{0};
   /// The errors of all steps up to this number count as raised: one of them was
@@ -78,8 +78,8 @@ public:
   /// the tensors keep their old values, so that reading them isn't an error.
   bool isOfUpdates() const { return of == Of::Updates; }
 
-  /// Ends the step. `outcomes`: the outcomes of a failed step's results; empty
-  /// if the step succeeded.
+  /// Ends the step. `outcomes`: the outcomes of a failed step's results. If it
+  /// is empty, `outcome` applies to all results.
   void finish(StepOutcome outcome, Outcomes outcomes = {}) {
     {
       std::lock_guard<std::mutex> lock(mutex);

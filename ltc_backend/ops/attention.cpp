@@ -370,8 +370,8 @@ bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
          broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
 }
 
-/// Traces a short attention of values without wrappers as one op. Returns an
-/// undefined tensor if that isn't possible.
+/// Traces short attention as one op, given operands without functional
+/// wrappers. Returns an undefined tensor if that isn't possible.
 Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                             const Tensor &value, const OptionalTensor &mask,
                             bool isCausal, std::optional<double> scale) {
@@ -394,7 +394,7 @@ bool isPlain(const Tensor &query, const Tensor &key, const Tensor &value,
   return !exists(mask) || isPlainOperand(*mask, mask->scalar_type());
 }
 
-/// Traces a short attention as one op, and its gradient as another one. Returns
+/// Traces short attention as one op, and its gradient as another one. Returns
 /// an undefined tensor if that isn't possible.
 Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                   const Tensor &value,
@@ -412,7 +412,7 @@ Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
                                  factorOf(scale, query))[0];
 }
 
-/// Traces a short attention as one op, with or without a gradient. Returns an
+/// Traces short attention as one op, with or without a gradient. Returns an
 /// undefined tensor if that isn't possible.
 Tensor shortAttention(const Tensor &query, const Tensor &key,
                       const Tensor &value, const OptionalTensor &mask,

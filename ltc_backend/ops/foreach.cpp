@@ -34,7 +34,7 @@ namespace {
 
 enum class Element { Whole, OfTensorList, OfNumberList };
 
-/// The op on single tensors that a `_foreach_` op repeats.
+/// The op that a `_foreach_` op applies to each element of its lists.
 struct Repetition {
   const OpRecord *record = nullptr;
   std::vector<Element> arguments; // by argument of the list op
@@ -164,7 +164,7 @@ private:
     return false;
   }
 
-  /// Calls the in-place op of each element.
+  /// Calls the in-place op for one element after the other.
   void callEach(const OperatorHandle &op, Stack &stack) const {
     const size_t numArguments = repetition.arguments.size();
     std::vector<IValue> arguments = torch::jit::pop(stack, numArguments);
@@ -181,7 +181,7 @@ private:
     }
   }
 
-  /// Returns the arguments of the op on the `i`th tensors.
+  /// Returns the op's arguments for element `i` of the lists.
   Stack elementOf(c10::ArrayRef<IValue> arguments, size_t i) const {
     Stack element;
     for (size_t a = 0; a < arguments.size(); ++a)

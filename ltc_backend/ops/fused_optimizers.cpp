@@ -73,7 +73,7 @@ private:
   Tensor tensor;
 };
 
-/// The arguments of one call by their names in the schema.
+/// Gives access to the arguments of one call by their names in the schema.
 class Call {
 public:
   Call(const c10::FunctionSchema &schema, c10::ArrayRef<IValue> arguments)
@@ -148,7 +148,8 @@ private:
   c10::ArrayRef<IValue> arguments;
 };
 
-/// A tensor of the optimizer, in the dtype of the computation.
+/// A tensor that the optimizer reads or writes. `value` has the dtype of the
+/// computation.
 class State {
 public:
   explicit State(const Tensor &wrapper = {}) : wrapper(wrapper) {
@@ -177,7 +178,8 @@ private:
   Tensor wrapper, old;
 };
 
-/// The first operations on a gradient, common to all optimizers.
+/// A gradient after the operations that are common to all optimizers: unscaled
+/// and, with `maximize`, negated.
 class Gradient {
 public:
   Gradient(const Call &call, size_t i)

@@ -15,12 +15,12 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Maximum number of ops of all programs that aren't compiled yet; an op takes
-/// half a kilobyte.
+/// Maximum total number of ops of the programs that aren't compiled yet; an op
+/// takes half a kilobyte.
 constexpr size_t kMaxPlaceholderOps = 50000;
 
-/// Maximum number of ops of all programs that are bound to sizes. Binding takes
-/// less than a millisecond; an op takes up to four kilobytes.
+/// Maximum total number of ops of the programs that are bound to sizes. Binding
+/// takes less than a millisecond; an op takes up to four kilobytes.
 constexpr size_t kMaxBoundOps = 9000;
 
 struct Entry {
