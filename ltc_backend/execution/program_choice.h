@@ -29,9 +29,9 @@ struct ChosenProgram {
 /// waits for a place in the queue. If `mayDonate`, the program may overwrite
 /// buffers that nothing else holds.
 ///
-/// The caller must hold the trace lock. The function releases it while it
-/// compiles or waits. If another thread has accessed one of the buffers to
-/// overwrite meanwhile, the program overwrites none.
+/// The caller must hold the trace lock, which is released during a compilation
+/// and the wait. If another thread accesses one of the buffers to overwrite
+/// meanwhile, the program overwrites none.
 ChosenProgram chooseProgram(const Graph &graph,
                             c10::ArrayRef<torch::lazy::Value> roots,
                             bool mayDonate);

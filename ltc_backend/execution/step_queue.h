@@ -37,8 +37,8 @@ struct ScheduledStep {
   std::vector<BufferPtr> parameters;
   std::vector<BufferPtr> outputs;
   std::vector<DynamicScalar> scalars;
-  /// The completion of the step that computes each parameter, or null. Finished
-  /// steps are included, because they may have failed.
+  /// For each parameter, the completion of the step that computes it, or null.
+  /// Finished steps are included, because they may have failed.
   std::vector<CompletionPtr> producers;
   CompletionPtr completion = std::make_shared<Completion>();
   /// The completion for outputs that replace parameters' values. After a run
@@ -59,7 +59,8 @@ struct ScheduledStep {
   /// State of the scheduling thread while torch's profiler is active, so that
   /// the worker's spans belong to the same profile.
   std::optional<at::ThreadLocalState> threadState;
-  /// The scheduling thread's steps, and the index of this one.
+  /// The sequence of the scheduling thread's steps, and this step's number in
+  /// the sequence.
   std::shared_ptr<StepSequence> sequence;
   uint64_t sequenceNumber = 0;
 };

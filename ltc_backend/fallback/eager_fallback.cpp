@@ -277,8 +277,8 @@ bool takesCpuTensors(const std::string &opName) {
   return false;
 }
 
-/// Throws if lazy tensors and tensors of other devices are mixed. CPU tensors
-/// of rank 0 count as numbers.
+/// Throws if lazy tensors and tensors of other devices are mixed. Tensors of
+/// rank 0 may be on any device, because they are used like numbers.
 void checkSameDevice(const c10::OperatorHandle &op,
                      const torch::jit::Stack &stack) {
   size_t count = op.schema().arguments().size();

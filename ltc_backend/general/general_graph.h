@@ -108,10 +108,10 @@ public:
   /// or 1.
   GraphSnapshot instantiate(c10::ArrayRef<int64_t> values,
                             std::string name) const;
-  /// Vectors of symbol values at which the graph exists; the compiler compiles
-  /// the graph for each vector and compares its outputs. Each symbol has a
-  /// different value in each vector; the remainders of the values differ as
-  /// well (size_stand_ins.h).
+  /// Vectors of symbol values at which the graph exists. The graph is compiled
+  /// for each vector, and the resulting executables are compared. Each symbol
+  /// has a different value in each vector; the remainders of the values differ
+  /// as well (size_stand_ins.h).
   const std::vector<SymbolValues> &standIns() const { return standInValues; }
 
   /// A text with one line for each symbol and each number that is an
@@ -125,8 +125,8 @@ private:
   GeneralGraph(GraphSnapshotPtr base, std::vector<TraceNumbers> traces)
       : base(std::move(base)), traces(std::move(traces)) {}
 
-  /// The values of `derived` at these values of the symbols, as far as they can
-  /// be computed.
+  /// The values of `derived` at these values of the symbols, up to the first
+  /// that can't be computed.
   std::vector<int64_t> valuesOfDerived(c10::ArrayRef<int64_t> symbols) const;
   std::string slotText(const NumberSlot &slot) const;
   std::string termText(SizeTerm term) const;
@@ -137,8 +137,8 @@ private:
   }
   /// How suitable vectors of stand-ins are.
   struct Quality {
-    /// The smallest size that differs between the vectors; 0 if the graph
-    /// doesn't exist at one of them.
+    /// The smallest value of the sizes that differ between the vectors; 0 if
+    /// the graph doesn't exist at one of the vectors.
     int64_t leastSize = 0;
     /// Whether doubles represent the element counts of all results exactly.
     bool hasExactCounts = true;

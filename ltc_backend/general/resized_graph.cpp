@@ -15,9 +15,9 @@ using torch::lazy::Shape;
 
 namespace {
 
-/// Whether the op writes a slice whose start or end is a dynamic scalar. Its
-/// shape rule can't be used, because it compares the slice's length with start
-/// and end.
+/// Whether the op writes a slice whose start or end is a dynamic scalar. The
+/// op's shape rule can't be used, because it compares the slice's length with
+/// start and end.
 bool isPartWritten(const SnapshotNode &node) {
   if (node.record->shapeRule != ShapeRule::slice_scatterShape &&
       node.record->shapeRule != ShapeRule::slice_backwardShape)

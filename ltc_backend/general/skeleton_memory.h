@@ -21,7 +21,7 @@
 
 namespace torch_ltc {
 
-/// What is known about a graph's skeleton.
+/// A graph's numbers, and the general graph that it fits, if any.
 struct Sighting {
   /// The general graph whose instance at `values` is the graph. Null if the
   /// skeleton has none that fits.

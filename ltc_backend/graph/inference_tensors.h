@@ -48,9 +48,9 @@ inline bool isViewOrInverse(const c10::OperatorHandle &op,
   return op.hasTag(at::Tag::view_copy) || (record && isViewOrInverse(*record));
 }
 
-/// While such an object exists, results count as new memory. Otherwise they
-/// would be marked as normal tensors (live_tensors.cpp), because torch's
-/// factories exclude ADInplaceOrView, as this key's kernels for views do.
+/// While such an object exists in inference mode, results are inference
+/// tensors. torch's factories exclude ADInplaceOrView, like this key's kernels
+/// for views, so `makeTensor` (live_tensors.cpp) would create normal tensors.
 class NewMemory {
 public:
   NewMemory() {

@@ -66,8 +66,8 @@ TensorDataPtr &effects() {
   return *tensor;
 }
 
-/// Sorts the tensor of the effects first, so that all collectives start before
-/// the step waits for a collective, then the other tensors by creation. Tensors
+/// Puts the tensor of the effects first, so that all collectives start before
+/// the step waits for one, then the other tensors in order of creation. Tensors
 /// that were written again have moved to the end of the list; a stable order of
 /// the outputs keeps the graph's hash the same from step to step.
 void sortByAge(std::vector<TensorDataPtr> &tensors) {

@@ -71,8 +71,9 @@ public:
                               AttributeListPtr attributes,
                               std::vector<torch::lazy::Shape> shapes);
 
-  /// Returns the graph below `roots` with the current data if the whole trace
-  /// equals an earlier one that ended with the same results, otherwise null.
+  /// Returns the graph that computes `roots`, with the current data, if the
+  /// whole trace equals an earlier one that ended with the same results;
+  /// otherwise null.
   /// The caller must release the graph's parameters.
   std::shared_ptr<KnownGraph>
   knownGraph(c10::ArrayRef<torch::lazy::Output> roots);

@@ -102,7 +102,8 @@ struct OpRecord {
   bool hasVaryingNumbers = false;
   /// Whether some of the varying numbers don't follow sizes.
   bool hasUnsizedNumbers = false;
-  /// Position of the number that becomes an element of the result, if any.
+  /// Position of the number that the op writes to elements of the result, if
+  /// there is one.
   std::optional<size_t> elementNumber = {};
   std::optional<c10::OperatorHandle> handle = {};
 };

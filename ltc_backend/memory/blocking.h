@@ -73,7 +73,7 @@ public:
     mutex.unlock();
   }
 
-  /// Releases the lock completely, and returns how often the calling thread had
+  /// Releases the lock completely. Returns how many times the calling thread had
   /// locked it.
   int release() {
     if (owner.load(std::memory_order_relaxed) != pthread_self())

@@ -54,7 +54,7 @@ private:
 
 using StepErrorPtr = std::shared_ptr<const StepError>;
 
-/// What became of a step's results, or of one of them.
+/// The outcome of a step, or of one of its results.
 struct StepOutcome {
   /// Why the result has no value; null if it has one.
   StepErrorPtr failure = nullptr;

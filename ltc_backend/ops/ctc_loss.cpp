@@ -1,9 +1,9 @@
 //===- ctc_loss.cpp - A CTC loss with lengths as data ---------------------===//
 //
 // In torch, the size of a tensor that the forward saves for the backward
-// depends on the length of the batch's longest target, which is a value. Here,
-// the tensor's size is the upper bound that the targets' shape implies, so
-// neither a sync nor a program for each set of lengths is needed:
+// depends on values: on the length of the batch's longest target. Here, the
+// tensor's size is the upper bound that the targets' shape implies, so neither
+// a sync nor a program for each set of lengths is needed:
 //
 //   log_alpha [batch, time, 2 * targets.size(1) + 1], zero where torch has no
 //   element; the backward reads each row up to its own target's length

@@ -1,9 +1,10 @@
 //===- histogram.cpp - Histograms of integers -----------------------------===//
 //
-// PyTorch's CPU kernel of histc only counts floating-point numbers. On every
-// other device, libraries also count integers with histc (for example, the
-// experts of a mixture; torch 2.13), and the counts have the operand's dtype.
-// So device lazy counts integers as doubles and casts the counts.
+// PyTorch's CPU kernel of histc (torch 2.13) only counts floating-point
+// numbers. On every other device, libraries also count integers with histc (for
+// example, expert indices in a mixture of experts), and the counts have the
+// operand's dtype. So device lazy counts integers as doubles and casts the
+// counts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // elements get the same value, no size depends on the mask, and the op is a
 // `where`.
 //
-// `one_hot` checks its classes. torch's composite reads the classes for the
-// check, but only on the CPU. Here the program checks the classes; they are
-// read only if the number of classes isn't given.
+// `one_hot` checks that the class values of its operand are in range. torch's
+// composite reads these values for the check, but only on the CPU. Here the
+// program checks them; they are read only if the number of classes isn't given.
 //
 //===----------------------------------------------------------------------===//
 

@@ -113,9 +113,8 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
 }
 
 /// A saved weight. `unpack` returns it with the memory that it had when it was
-/// saved, even if another tensor has been assigned to `weight.data` since. The
-/// same holds in torch, which saves the weight's transpose, a view of that
-/// memory.
+/// saved, even if another tensor has been assigned to `weight.data` since, as
+/// in torch, which saves the weight's transpose, a view of that memory.
 class SavedWeight {
 public:
   void save(const Tensor &weight) {

@@ -105,7 +105,8 @@ at::Tensor emptyInOrderOf(const at::Tensor &self, at::ScalarType dtype) {
                            at::TensorOptions().dtype(dtype));
 }
 
-/// Returns the numbers in memory without gaps.
+/// Returns `numbers`, or a copy without gaps if there are gaps between the
+/// elements.
 at::Tensor withoutGaps(const at::Tensor &numbers) {
   return numbers.is_non_overlapping_and_dense()
              ? numbers
@@ -174,8 +175,8 @@ private:
   }
 
   const OpRecord &record;
-  /// The op that is called in place of the functional op, because the
-  /// functional op draws into a copy without gaps.
+  /// The op that is called instead of the functional op, because the functional
+  /// op draws into a copy without gaps.
   std::optional<OperatorHandle> inPlace;
 };
 

@@ -34,8 +34,8 @@ using torch::autograd::generated::details::any_variable_defined;
 
 namespace {
 
-/// The gradients of `operands`, computed differentiably from those of
-/// `results`, which are functions of `operands`.
+/// Returns the gradients of `operands`, given those of `results`, which are
+/// functions of `operands`. The gradients can be differentiated.
 variable_list differentiate(variable_list results, variable_list gradients,
                             const variable_list &operands) {
   variable_list outputs, upstream, inputs;

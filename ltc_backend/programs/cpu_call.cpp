@@ -16,7 +16,7 @@ bool readsMemory(const OpRecord &record) {
          record.shapeRule == ShapeRule::as_strided_scatterShape;
 }
 
-/// Returns the op that the compiler gets in place of the traced op; none if the
+/// Returns the op that the compiler gets instead of the traced op; none if the
 /// traced op itself is called. Values of a graph never change, so a view can
 /// replace a copy.
 std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {

@@ -2,7 +2,7 @@
 //
 // A step that a thread waits for runs after it has been traced: first, one
 // processor traces; then, another one computes. But the trace usually repeats
-// an earlier one: while it does, the ops traced so far can run on the idle
+// an earlier trace. While it does, the ops traced so far can run on the idle
 // worker thread. If the whole trace is as expected, the program's run continues
 // after these ops; otherwise their values are dropped. Nothing that runs early
 // overwrites a parameter, so a wrong expectation only costs the worker's time.

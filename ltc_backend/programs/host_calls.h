@@ -17,8 +17,8 @@ void registerHostCalls();
 using HostKernel = void (*)(const torch::jit::Stack &arguments,
                             at::TensorList outputs);
 
-/// Makes programs call `kernel` for `op` ("torch_ltc::collective") instead of
-/// its CPU kernel, whose results are copied.
+/// Makes programs call `kernel` for `op` ("torch_ltc::collective"). Unlike
+/// results of the op's CPU kernel, those of `kernel` aren't copied.
 void setHostKernel(const std::string &op, HostKernel kernel);
 
 /// Sets the function that `releaseAfterFailure` calls after a failed run, when

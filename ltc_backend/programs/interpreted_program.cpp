@@ -52,7 +52,7 @@ bool isNumberOfRun(Tag tag) {
 }
 
 /// Processor time of the calling thread in seconds. Unlike elapsed time, it
-/// doesn't grow while the thread waits for another process (such as a rank).
+/// doesn't grow while the thread waits for another process (another rank).
 double threadSeconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

@@ -2,9 +2,9 @@
 //
 // After each run the graph is evaluated op by op with torch's CPU kernels, and
 // the results are compared. If one differs, the graph is compiled again with
-// every op's results as outputs, and each op is run eagerly on the inputs from
-// the compiled program. So an error is attributed to the op that causes it, not
-// to those that propagate it.
+// every op's results as outputs, and each op is run eagerly on the values that
+// the compiled program computed for its operands. So an error is attributed to
+// the op that causes it, not to those that propagate it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -191,7 +191,7 @@ KnownCalls &knownCalls() {
   return *calls;
 }
 
-/// Makes CPU tensors in place of the lazy tensors of a call.
+/// Makes CPU tensors that stand in for the lazy tensors of a call.
 class StandIns {
 public:
   StandIns(bool isDivision, Check check)

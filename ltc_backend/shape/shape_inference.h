@@ -66,7 +66,8 @@ using ResultShapes = c10::SmallVectorImpl<ResultShape>;
 /// Returns false, with `results` empty, if there is no closed form for these
 /// arguments (always for the rule `meta`); then the Meta kernel must be used.
 /// Throws c10::Error with the op's name if eager PyTorch would reject the
-/// shapes or dtypes of the arguments.
+/// shapes or dtypes of the arguments, or if the op's lowering doesn't support
+/// them.
 bool inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
                      const c10::FunctionSchema &schema,
                      c10::ArrayRef<c10::IValue> arguments,

@@ -89,7 +89,8 @@ Sizes outputSizes(const Arguments &arguments, size_t inputAt, size_t first) {
               "-dimensional input for ", weight.size(), "-dimensional weight ",
               weight, ", but got ", input.size(), "-dimensional input of size ",
               input, " instead");
-  // PyTorch's kernels treat a weight without elements as a special case.
+  // PyTorch's kernels treat a weight without elements as a special case, so
+  // such a call runs eagerly.
   TORCH_CHECK(numElements(weight) != 0, "a weight without elements: ", weight);
   size_t numDims = weight.size() - 2;
   ConvolutionParameters parameters(arguments, first, numDims);

@@ -39,7 +39,7 @@ bool shape_rules::floating_self(const Arguments &arguments, ScalarType dtype,
   return self(arguments, dtype, results);
 }
 
-// Some integer dtypes are supported; the Meta kernel checks which.
+// Ops of this rule support some integer dtypes; the Meta kernel checks which.
 bool shape_rules::clipped_self(const Arguments &arguments, ScalarType dtype,
                                ResultShapes &results) {
   return c10::isFloatingType(dtype) && self(arguments, dtype, results);
