@@ -73,8 +73,8 @@ public:
     mutex.unlock();
   }
 
-  /// Releases the lock completely. Returns how many times the calling thread had
-  /// locked it.
+  /// Releases the lock completely. Returns how many times the calling thread
+  /// had locked it.
   int release() {
     if (owner.load(std::memory_order_relaxed) != pthread_self())
       return 0;

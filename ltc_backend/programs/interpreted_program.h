@@ -53,8 +53,8 @@ public:
   bool mayRunInCaller() const override { return true; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
 
-  /// Returns the values of the graph's results, by node. Values that the run has
-  /// stored in `outputs` share that memory.
+  /// Returns the values of the graph's results, by node. Values that the run
+  /// has stored in `outputs` share that memory.
   std::vector<std::vector<at::Tensor>>
   evaluate(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
