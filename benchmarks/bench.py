@@ -180,7 +180,7 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["--set"] and arguments[1:2] and arguments[1] in PROGRAMS:
         return run_program(arguments[1], arguments[2:])
     options = parse(arguments)
-    # Wide enough for the table when the output goes to a file.
+    # If the output goes to a file, use a width at which the table fits.
     console = Console(width=None if sys.stdout.isatty() else 150)
     if torch_ltc.unavailable_reason():
         console.print(torch_ltc.unavailable_reason(), soft_wrap=True)

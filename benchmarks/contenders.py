@@ -157,8 +157,8 @@ class OthersLoad:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def share(self, own: float) -> float:
-        """Returns the share since this object was constructed. `own`: the contender's
-        processor seconds in this time."""
+        """Returns the share of the processors that other processes have used since this
+        object was constructed. `own`: the contender's processor seconds in this time."""
         elapsed = time.perf_counter() - self.started
         others = max(0.0, self._busy_seconds() - self.busy - own)
         return others / max(elapsed * (os.cpu_count() or 1), 1e-9)

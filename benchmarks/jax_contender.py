@@ -1,4 +1,4 @@
-"""Runs the JAX contender: the whole step is jitted, and its arguments are donated.
+"""Runs the JAX contender: the whole step is jitted; weights and states are donated.
 
 python jax_contender.py WORKLOAD THREADS WEIGHTS.npz
 """

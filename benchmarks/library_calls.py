@@ -2,11 +2,12 @@
 
     python benchmarks/library_calls.py BUILD_DIRECTORY [--threads N] [--filter TEXT]
 
-Both run alternately in this process, on the same tensors. A row shows the minimum time of
-each in microseconds, the ratio runtime / torch (below 1: the runtime is faster), and the
-largest error relative to the largest element. The last lines are geometric means and
-maxima of the ratios. With one thread, the times are the thread's CPU time, which other
-processes affect little. Build the helper first: `ninja -C BUILD_DIRECTORY library-calls`.
+The runtime and PyTorch run alternately in this process, on the same tensors. A row shows
+the minimum time of each in microseconds, the ratio runtime / torch (below 1: the runtime is
+faster), and the largest error relative to the largest element. The last lines are geometric
+means and maxima of the ratios. With one thread, the times are the thread's CPU time, which
+other processes affect little. Build the helper first:
+`ninja -C BUILD_DIRECTORY library-calls`.
 """
 
 import argparse

@@ -16,7 +16,7 @@ _COLORS = {
     "lazy captured": "#0d3b66",
 }
 _BAR, _GAP, _LEFT, _WIDTH = 13, 16, 160, 520
-_LIMIT = 2.0  # times eager; longer bars are cut, but their label is the true ratio
+_LIMIT = 2.0  # times eager; longer bars are cut off, but their labels aren't
 
 
 def draw(ratios: dict[str, dict[str, float]], title: str, path: Path) -> None:

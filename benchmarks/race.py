@@ -42,8 +42,9 @@ def touch_memory() -> None:
 
 @dataclass
 class Result:
-    """The figures of one contender. Times are in seconds per step, memory in bytes; only
-    contenders that trace have ops and a host time."""
+    """The figures of one contender. Times are in seconds per step, memory in bytes. `host`
+    is the processor time of the thread that calls the step; `ops` is 0 for contenders that
+    don't trace."""
 
     contender: str
     failure: str = ""

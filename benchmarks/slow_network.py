@@ -80,7 +80,7 @@ def _listen(rank: int) -> socket.socket:
 
 
 def _forward(rank: int, network: Network, channel: Connection) -> None:
-    """Receives addresses; answers each with the port of a forwarder to the address."""
+    """Receives addresses and answers each with the port of a forwarder to it."""
     ways = _Direction(network), _Direction(network)
 
     def accept(server: socket.socket, address: tuple[str, int]) -> None:

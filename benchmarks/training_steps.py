@@ -66,7 +66,8 @@ class CompiledModelStep(FusedStep):
 
 
 class CompiledFunctionStep(EagerStep):
-    """The whole step as one compiled function of parameters and state."""
+    """The whole step as one compiled function of the parameters, the optimizer's state and
+    the batch."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -127,8 +128,8 @@ class LazyStep(EagerStep):
 
 
 class GeneralStep(LazyStep):
-    """Runs the program for all sizes, which the first step makes from two smaller
-    batches and its own."""
+    """Runs the program for all sizes, which the first step builds by running two smaller
+    batches before its own."""
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

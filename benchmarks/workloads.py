@@ -102,7 +102,7 @@ class ResNet18(nn.Module):
 
 
 class PointwiseChain(nn.Module):
-    """Memory-bound: ten pointwise ops over 4M elements and a reduction."""
+    """Memory-bound: 13 pointwise ops over 4M elements and a reduction."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,8 +4,8 @@
     ./dev bench --set moving     # loops whose sizes and offsets vary between steps
 
 In each round, a script runs in eager, on device "lazy" with an empty disk cache, and on
-device "lazy" with the cache that the previous run filled. All times are ratios to eager's
-time in the same round.
+device "lazy" with the cache that the previous run filled. Times are ratios to eager's time
+in the same round; only the column `seconds`, the time of eager's whole run, isn't a ratio.
 """
 
 from __future__ import annotations

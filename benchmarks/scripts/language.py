@@ -1,4 +1,4 @@
-"""Language models: recurrent, GPT-like, padded batches, decoding."""
+"""Language models (recurrent, GPT-like) and a classifier of padded sentences."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 STEPS = 32
 
-# Creates an optimizer now, because torch's imports for a process's first optimizer take
-# longer than a pass.
+# The first optimizer of a process is created here, because the modules that torch imports
+# for it take longer to load than a pass takes.
 torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 
@@ -36,7 +36,7 @@ def _trained(parameters, loss_of: Callable[[int], Tensor]) -> Iterator[float]:
 
 
 def encoder_lengths(device: str) -> Iterator[float]:
-    """A transformer encoder; sequences of 9 to 120 tokens, batches of two sizes."""
+    """A transformer encoder; sequences of 9 to 116 tokens, batches of two sizes."""
     layer = nn.TransformerEncoderLayer(64, 4, 128, 0.0, batch_first=True)
     model = nn.TransformerEncoder(layer, 2).to(device)
     x = torch.randn(8, 128, 64).to(device)
@@ -118,7 +118,7 @@ def image_sizes(device: str) -> Iterator[float]:
 
 
 def greedy_decoding(device: str) -> Iterator[float]:
-    """Attention over keys and values that grow by one at each step."""
+    """Attention over keys and values that grow by one token at each step."""
     width, heads = 64, 4
     project, out = nn.Linear(width, 3 * width).to(device), nn.Linear(width, 50)
     out, words = out.to(device), nn.Embedding(50, width).to(device)

@@ -1,4 +1,4 @@
-"""Numerical work: line searches, derivatives of derivatives, graphs, kernels."""
+"""Numerical work: LBFGS, second derivatives, graphs, Gaussian processes, integration."""
 
 from __future__ import annotations
 
@@ -182,7 +182,8 @@ def hamiltonian_monte_carlo(device: str) -> Iterator[float]:
 
 
 def neural_differential_equation(device: str) -> Iterator[float]:
-    """A spiral, integrated by fixed Runge-Kutta steps through a network."""
+    """Fits a network to the derivatives of a spiral, which Runge-Kutta steps of a fixed
+    size integrate."""
     field = nn.Sequential(nn.Linear(2, 32), nn.Tanh(), nn.Linear(32, 2)).to(device)
     optimizer = torch.optim.RMSprop(field.parameters(), lr=1e-3)
     times = torch.linspace(0, 4, 16)

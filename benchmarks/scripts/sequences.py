@@ -1,4 +1,4 @@
-"""Text and time: recurrent networks, encoders and decoders, adapters, tagging."""
+"""Text: recurrent networks, encoders and decoders, adapters, tagging."""
 
 from __future__ import annotations
 
