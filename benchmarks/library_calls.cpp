@@ -1,7 +1,7 @@
 //===- library_calls.cpp - Executables of one library call ----------------===//
 //
 // Writes to stdout the serialized executable of one matrix product or
-// convolution for library_calls.py, which compares its time with PyTorch's:
+// convolution, whose time library_calls.py compares with PyTorch's. Usage:
 //
 //   library-calls matmul DTYPE BATCH M N K TRANSPOSE_A TRANSPOSE_B
 //   library-calls KIND DTYPE N C H W O K STRIDE PADDING GROUPS BIAS

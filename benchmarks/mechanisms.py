@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 ALL_ON = "all on"
-#: Variables that switch a mechanism off.
+#: The environment variables that switch each mechanism off.
 MECHANISMS = {
     "donation": {"TORCH_LTC_DONATION": "0"},
     "reused traces": {"TORCH_LTC_REUSE_TRACES": "0"},
