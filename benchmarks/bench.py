@@ -36,7 +36,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--model", nargs="*", help="names, or prefixes of them")
     parser.add_argument("--contender", nargs="*", choices=peers.NAMES)
     parser.add_argument(
-        "--quick", action="store_true", help="eager and ours, few short rounds"
+        "--quick", action="store_true", help="only eager and torch_ltc, few rounds"
     )
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, help="of one round (default 0.5)")
@@ -62,7 +62,7 @@ def chosen_workloads(options: argparse.Namespace) -> list[str]:
         return names
     found = [n for n in names if any(n.startswith(m) for m in options.model)]
     if not found:
-        raise SystemExit(f"No model has this prefix; there are: {', '.join(names)}")
+        raise SystemExit(f"No model has this prefix; models: {', '.join(names)}")
     return found
 
 

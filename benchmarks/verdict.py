@@ -1,4 +1,4 @@
-"""Compares the results of a run with the goals: ratios of medians, geometric means."""
+"""Compares the results of a run with the goals: ratios of times, geometric means."""
 
 from __future__ import annotations
 

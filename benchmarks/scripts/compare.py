@@ -147,7 +147,7 @@ def main(arguments: list[str]) -> int:
     scripts = SETS[options.set]
     names = [name for name in scripts if name.startswith(begins)]
     if not names:
-        raise SystemExit(f"No script has this prefix; there are: {', '.join(scripts)}")
+        raise SystemExit(f"No script has this prefix; scripts: {', '.join(scripts)}")
     console, results = Console(width=160), {}
     for name in names:
         rounds = [one_round(name, options.threads) for _ in range(options.rounds)]

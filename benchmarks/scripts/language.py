@@ -29,7 +29,7 @@ class _WordModel(nn.Module):
 
 
 def word_language_model(device: str) -> Iterator[float]:
-    """Truncated backpropagation over slices of a corpus on the device."""
+    """Truncated backpropagation through time over slices of a corpus on the device."""
     words, width, batch, length = 200, 64, 8, 20
     corpus = _corpus(16000, words).view(batch, -1).t().contiguous().to(device)
     model = _WordModel(words, width).to(device)

@@ -30,7 +30,7 @@ def _network(*widths: int) -> nn.Sequential:
 
 
 def adversarial(device: str) -> Iterator[float]:
-    """A GAN: two optimizers, two losses that each step reads."""
+    """A GAN: two optimizers, and two losses that are both read in each step."""
     generator = nn.Sequential(_network(16, 64, 64), nn.Tanh()).to(device)
     critic = _network(64, 64, 1).to(device)
     first = torch.optim.Adam(generator.parameters(), lr=2e-4, betas=(0.5, 0.999))

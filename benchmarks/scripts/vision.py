@@ -117,7 +117,7 @@ class _Denoiser(nn.Module):
 
 
 def diffusion(device: str) -> Iterator[float]:
-    """Noise prediction with an exponential average of the weights."""
+    """Noise prediction with an exponential moving average of the weights."""
     model = _Denoiser(32).to(device)
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.99))
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-4)
