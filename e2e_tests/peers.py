@@ -1,5 +1,5 @@
-"""Finds the Python environments of other projects: `./dev peers` creates them, or an
-environment variable names the interpreter."""
+"""Finds Python environments in which other projects (IREE, JAX, torch-mlir) are installed:
+those that `./dev peers` creates, or those that variables name."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Peer:
     variable: str
 
     def find(self) -> str | None:
-        """Returns the interpreter that the variable names, else that of the environment
-        that ./dev creates; None if it doesn't exist."""
+        """Returns the path that `variable` contains or, if it isn't set, the interpreter of
+        the environment that `./dev peers` creates; None if this file doesn't exist."""
         named = os.environ.get(self.variable, "")
         path = Path(named or ROOT / f".venv-{self.name}" / "bin" / "python")
         return str(path) if path.exists() else None

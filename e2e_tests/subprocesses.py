@@ -21,8 +21,8 @@ def run_python(
     """Runs the text of a program. With `check`, raises AssertionError if the program fails.
 
     `file`: the path to which the text is written first, for programs whose subprocesses
-    import it. `before`: a command, such as an emulator's, whose arguments are Python's
-    command. `environment`: variables to set; an empty value doesn't remove a variable."""
+    import it. `before`: a command, such as an emulator, that gets Python's command as its
+    arguments. `environment`: variables to set; an empty value doesn't remove a variable."""
     text = textwrap.dedent(program)
     if file:
         file.write_text(text)

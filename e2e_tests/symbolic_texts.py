@@ -1,5 +1,5 @@
-"""Normalizes modules of stage `torch` for comparison, because names of values and the
-positions of constants differ."""
+"""Normalizes modules of stage `torch` for comparisons that ignore the names of values and
+the positions of constants."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ FEATURES = {
         "backend/test_general_programs.py::test_compile_log_names_sizes",
     ),
 }
-# Limits and formats, which switch nothing off.
+# Options that switch no feature off, such as limits and formats.
 SETTINGS = {
     "cache_size_mb",
     "max_steps_in_flight",

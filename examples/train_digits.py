@@ -115,8 +115,8 @@ def accuracy(logits: torch.Tensor, classes: torch.Tensor) -> float:
 
 
 def train(options: Options, console: Console, train_data: Batch, test: Batch):
-    """Trains on device "lazy". Returns the training, its last test accuracy and its number
-    of steps."""
+    """Trains on device "lazy". Returns the Training object, its last test accuracy and its
+    number of steps."""
     torch.manual_seed(options.seed)
     per_epoch = len(train_data[0]) // options.batch
     total = per_epoch * options.epochs
@@ -164,7 +164,8 @@ def median_step_times(options: Options, data: Batch) -> dict[str, float]:
 
 
 def save_and_verify(options: Options, training: Training, test: Batch) -> Path:
-    """Saves a checkpoint, loads it on the CPU and compares its predictions."""
+    """Saves a checkpoint, loads it on the CPU and compares the predictions with the
+    original model's."""
     path = options.out / "checkpoint.pt"
     state = {
         "model": training.model.state_dict(),

@@ -1,5 +1,5 @@
-"""Steps end, closures run and waits return as documented, also under torch._lazy's
-names."""
+"""Steps end, closures run and waits return as documented, also through the functions of
+torch._lazy."""
 
 from __future__ import annotations
 

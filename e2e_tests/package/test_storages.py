@@ -1,4 +1,4 @@
-"""Lazy tensors have storages, so that code that finds shared tensors by address works."""
+"""Lazy tensors have storages, so code that detects shared tensors by address works."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_views_have_their_bases_storage(name: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("name", COPIES)
 @pytest.mark.parametrize("first", ["base", "copy"])
 def test_other_tensors_have_other_addresses(name: str, first: str) -> None:
-    """A tensor and its copy, which may share a buffer, have different addresses once these
-    are queried."""
+    """A tensor and its copy may share a buffer until their addresses are queried, and have
+    different addresses then."""
     base = torch.ones(3, 3, device="lazy")
     torch_ltc.mark_step()
     copy = COPIES[name](base)

@@ -23,7 +23,7 @@ def to_lazy(value: Any) -> Any:
             n > 1 and step == 0
             for n, step in zip(leaf.shape, leaf.stride(), strict=True)
         ):
-            # A copy must not write an element twice, so the memory is copied instead.
+            # Expanded elements can't be copied to one by one, so their memory is copied.
             ends = zip(leaf.shape, leaf.stride(), strict=True)
             span = 1 + sum((n - 1) * step for n, step in ends)
             memory = leaf.detach().as_strided((span,), (1,)).to("lazy")

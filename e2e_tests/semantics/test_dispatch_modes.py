@@ -305,8 +305,8 @@ def of_writes(x: torch.Tensor) -> torch.Tensor:
 def test_a_graph_of_make_fx(function: Callable, decomposed: bool) -> None:
     """The graph has the same nodes as on the CPU, and computes the function for different
     inputs."""
-    # Lists ops, because core_aten_decompositions() fails if a test has defined an op and
-    # removed it.
+    # Names the ops, because core_aten_decompositions() fails after a test has defined an op
+    # and removed it.
     ops = (aten.hardshrink, aten.softplus, aten.hardtanh, aten.hardtanh_)
     table = get_decompositions(ops) if decomposed else None
     x, other = torch.tensor([0.2, -1.0, 3.0]), torch.tensor([-0.7, 0.4, 0.9])

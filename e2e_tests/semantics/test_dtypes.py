@@ -1,4 +1,4 @@
-"""Dtypes that programs don't support: a fallback computes eager's results."""
+"""Ops on dtypes that programs don't support run by fallback, with eager's results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Calls that eager's kernels reject raise eager's error at the call, for operands of any
-size: checks that run eager's kernels do so with small sizes."""
+size. Checks that run eager's kernels run them on small operands."""
 
 from __future__ import annotations
 

@@ -129,8 +129,8 @@ ERRORS: dict[str, Callable[[torch.Tensor], object]] = {
 }
 
 
-# Ops that write to a saved result through any alias. Writes through `data` aren't
-# detected.
+# Writes to a result that autograd saved, through various aliases. Autograd doesn't detect
+# those through `data`.
 WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "add_": lambda y: y.add_(1),
     "a view": lambda y: y[0].add_(1),

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 import torch_ltc
 from semantics.comparison import compare
 
-#: Scales slightly above 1 or 2 keep or double the size, because it is rounded down.
+#: Scales slightly above 1 or 2 keep or double the size, because the new size is rounded
+#: down.
 SCALES = [
     *(0.3 + 0.37 * i for i in range(8)),
     1.0,
@@ -28,7 +29,7 @@ FORMATS = [torch.contiguous_format, torch.channels_last, torch.channels_last_3d]
 
 
 def image(rank: int, channels: int, moving: int, size: int) -> torch.Tensor:
-    """Returns an image in which each element is its position along dim `moving`."""
+    """Returns an image in which each element equals its position along dim `moving`."""
     sizes = [1, channels, *[2] * rank]
     sizes[moving] = size
     places = [1] * len(sizes)

@@ -192,7 +192,8 @@ def test_jagged_as_eager(program: Any) -> None:
 
 
 def test_training_on_jagged_sequences_follows_eager() -> None:
-    """Lengths differ in each step; gradients flow to the sequences and the layer."""
+    """The sequences' lengths differ between steps; gradients flow to the sequences and the
+    layer."""
     losses: dict[str, list[float]] = {}
     for device in ("cpu", "lazy"):
         layer = _layer(device)

@@ -46,7 +46,7 @@ def test_like_a_lazy_tensor(name, device):
         assert (ours.numpy() == 3).all()
 
 
-#: Functions of a tensor and a bool of rank 0 on the CPU.
+#: Functions of a tensor and a condition: a CPU tensor of rank 0 and dtype bool.
 CONDITIONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "where": lambda x, c: torch.where(c, x, x + 1),
     "mask": lambda x, c: x.masked_fill(c, 3),

@@ -167,7 +167,8 @@ def _complex(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_complex(x.view(-1, 2))
 
 
-#: Writes, by ops that have no traced form, to a view of the memory with another dtype.
+#: Writes to a view of the memory as another dtype, by ops that aren't traced for this dtype
+#: or destination.
 EAGER_WRITES: dict[str, Callable[[torch.Tensor], object]] = {
     "scan of integers": lambda x: x.view(torch.int32).cumsum_(0),
     "scan of a part": lambda x: x[2:].view(torch.int32).cumsum_(0),

@@ -1,6 +1,6 @@
-"""Arguments that callers usually don't pass (for example, indices of another pooling, or
-numbers beyond the range of a dtype), and results of `_embedding_bag` that only its gradient
-reads."""
+"""Arguments that callers usually don't pass (for example, max-pooling indices from a
+different call, or numbers beyond the range of a dtype), and results of `_embedding_bag`
+that only its gradient reads."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_gradient_at_the_given_indices(case: str, rank: int) -> None:
         elif case == "written":
             indices.sub_(1).clamp_(min=0)
         elif case == "other window":
-            # Windows at other positions whose result has the same sizes.
+            # Windows at other positions; the result has the same sizes.
             return aten.max_pool2d_with_indices_backward(
                 grad, x, [4, 4], [1, 1], [0, 0], [1, 1], False, indices
             )
@@ -132,7 +132,7 @@ NO_VIEWS = {
 @pytest.mark.parametrize("name", NO_VIEWS)
 def test_new_results_are_written_as_new_tensors(name: str) -> None:
     """Results that aren't views in eager can be written under autograd, which would reject
-    writes to views that were made without gradients."""
+    writes to views that were created in `no_grad`."""
     x = torch.arange(48.0).view(3, 4, 4).sin()
 
     def write(x: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,5 @@
-"""Sizes and dtypes that eager rejects before a kernel sees them raise an error of the
-same class with the same message, and no kernel reads out of bounds."""
+"""Sizes and dtypes that eager rejects before its kernel runs raise an error of eager's
+class with eager's message, and no kernel reads out of bounds."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _filled(name: str, dtype: torch.dtype, *numbers: float) -> Callable:
 
 
 def _made(name: str, number: complex, dtype: torch.dtype) -> Callable:
-    """Returns a function that creates tensors with accepted numbers (small ones and the
-    dtype's greatest), and then one with `number`."""
+    """Returns a function that creates tensors from accepted numbers (1, -1 and the limits
+    of a floating-point dtype), and then one from `number`."""
 
     def call(device: str) -> torch.Tensor:
         x = torch.zeros(3, dtype=dtype, device=device)
@@ -182,8 +182,8 @@ def test_eagers_error(name: str) -> None:
 
 
 def test_pinned_memory_in_a_trace_that_repeats() -> None:
-    """A call with `pin_memory`, which programs don't contain, is rejected although its
-    trace equals an earlier one."""
+    """A call with `pin_memory` is rejected, although it equals an earlier traced call
+    except for this argument, which traces don't contain."""
     for _ in range(3):
         zeros = torch.zeros(2, 3, device="lazy")
         torch_ltc.mark_step()

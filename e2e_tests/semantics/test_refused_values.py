@@ -1,6 +1,6 @@
-"""Values that eager rejects at the call, in a program that has already been compiled:
-the error has eager's class and message and is raised where the result is read, and
-later steps are correct again."""
+"""Values that eager rejects at the call raise eager's error (class and message) where the
+result is read, also in a program that has already been compiled; later steps are correct
+again."""
 
 from __future__ import annotations
 

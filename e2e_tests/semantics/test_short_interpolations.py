@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-#: The operand's sizes and the scale, which is the number of terms of a sum.
+#: The operand's sizes and the scale. Each gradient is a sum whose number of terms grows
+#: with the scale.
 CASES = {
     "linear": ((1, 2, 11), 57),
     "bilinear": ((1, 2, 5, 7), 23),

@@ -238,8 +238,8 @@ def test_a_median_of_a_batch_has_tangents() -> None:
         torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))
 
 
-#: Excludes factors for which autograd multiplies infinity or NaN by zero, the weight of the
-#: gradients that the sum doesn't contain.
+#: Excludes factors for which autograd multiplies infinity or NaN by zero: the sum below
+#: gives `grad[1]` and `grad[3]` the weight zero.
 @pytest.mark.parametrize("name", sorted({*FACTORS} - {"NaN and zeros", "infinity"}))
 def test_second_derivatives_of_products(name: str) -> None:
     results = []

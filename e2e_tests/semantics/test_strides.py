@@ -22,7 +22,7 @@ def transposed_memory(x: torch.Tensor) -> torch.Tensor:
     return x.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
 
 
-#: Backward ops, with their arguments after two tensors.
+#: Backward ops, each with the arguments that follow its two tensors.
 BACKWARD = (
     (torch.ops.aten.threshold_backward, 0.0),
     (torch.ops.aten.leaky_relu_backward, 0.1, False),
@@ -171,7 +171,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "gather": lambda x: x.gather(1, torch.zeros(2, 1, 4, 5).long().to(x.device)),
 }  # fmt: skip
 
-#: Cases in which eager's strides follow from its CPU kernels' implementation.
+#: Cases in which eager's strides depend on how its CPU kernels are implemented.
 UNCOMPARED = {
     ("conv2d", "transposed"),
     ("conv2d", "with gaps"),
@@ -309,8 +309,9 @@ def test_the_zero_gradient_of_a_nearest_samples_grid_is_dense(dims: int) -> None
     compare(gradient, torch.randn(2, 3, *sizes), grid)
 
 
-#: Ops that draw numbers, in place and into `out`. Into contiguous tensors of at least 16
-#: elements, eager's kernels draw different numbers than into other tensors.
+#: Ops that generate random numbers, in place and into `out`. For contiguous tensors of at
+#: least 16 elements, some of eager's kernels generate different numbers than for other
+#: tensors.
 DRAWN: dict[str, Callable[[torch.Tensor], object]] = {
     "uniform_": lambda x: x.uniform_(),
     "normal_": lambda x: x.normal_(),

@@ -60,7 +60,7 @@ def test_default_dtype(program: Callable, dtypes: tuple, tier: str) -> None:
 
 
 def test_default_dtype_that_changes_before_the_step_runs() -> None:
-    """A step has the default dtype under which it was traced, although the interpreter
+    """A step uses the default dtype under which it was traced, although the interpreter
     runs asynchronously to the tracing thread."""
     with torch_ltc.config(tier="interpret"), default_dtype(F64):
         lazy = [torch.arange(1, 5, device="lazy").sqrt(), torch.eye(2).to("lazy")]

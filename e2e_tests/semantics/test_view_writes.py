@@ -175,8 +175,8 @@ REPEATED = {
 )
 @pytest.mark.parametrize("name", REPEATED)
 def test_repeated_elements_have_the_written_bits(name: str, dtype: torch.dtype) -> None:
-    """A write through a view that shows an element several times stores exactly the
-    written value: zeros with a sign, NaN over another value, and complex numbers."""
+    """A write through a view in which an element occurs several times stores exactly the
+    written value, be it a signed zero, a NaN or a complex number."""
 
     def write(device: str, value: float) -> torch.Tensor:
         x = torch.arange(20).reshape(4, 5).to(dtype)
@@ -258,8 +258,8 @@ SHAPES_IN_PLACE = {
 
 @pytest.mark.parametrize("name", SHAPES_IN_PLACE)
 def test_another_shape_for_a_base_with_gradients(name: str) -> None:
-    """The change is rejected if the base has views: torch 2.13 would lose the gradients of
-    these."""
+    """The change is rejected if the base has views, because torch 2.13 would lose the
+    views' gradients."""
     change = SHAPES_IN_PLACE[name]
 
     def program(leaf: torch.Tensor) -> torch.Tensor:
@@ -305,8 +305,8 @@ LATER_WRITES = {
 @pytest.mark.parametrize("name", OTHER_SHAPES)
 @pytest.mark.parametrize("write", LATER_WRITES)
 def test_another_shape_for_a_view_with_gradients(name: str, write: str) -> None:
-    """A view that changes its shape in place has eager's gradients, also if its memory is
-    written later: torch (2.13) then derives the view's gradient again."""
+    """A view whose shape is changed in place has eager's gradients, also if its memory is
+    written later: torch (2.13) then regenerates the view's gradient function."""
 
     def program(leaf: torch.Tensor) -> list:
         x = leaf * leaf

@@ -16,8 +16,8 @@ Tensors = list[torch.Tensor]
 
 
 def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
-    """Returns the result, the error with its class, and the warnings, without device
-    names and lines."""
+    """Returns the result, the error with its class, and the warnings, with device names and
+    line numbers removed."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result, error = None, ""
@@ -27,8 +27,8 @@ def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
             text = str(problem).split(" [aten::")[0].split("\n")[0]
             error = f"{type(problem).__name__}: {text}"
     texts = [re.sub(r"\s+", " ", str(w.message))[:80] for w in caught]
-    # Torch gives these warnings once in a process, the second one whenever it creates a
-    # tensor of this dtype.
+    # Torch issues each of these warnings only once in a process. Any op that creates a
+    # complex32 tensor may be the one that causes the second.
     once = ("Casting complex", "ComplexHalf support")
     told = [text for text in texts if not text.startswith(once)]
     return result, error, told
@@ -44,7 +44,7 @@ def both(function: Callable[[str], object]) -> str:
     return error
 
 
-#: Every in-place method whose only argument is another tensor.
+#: The names of all in-place methods whose only argument is another tensor.
 def _binary() -> list[str]:
     found = []
     for name in dir(torch.Tensor):
@@ -126,7 +126,8 @@ def test_in_place_with_other_dtypes(own: torch.dtype, other: torch.dtype) -> Non
 @pytest.mark.parametrize("shapes", [((), ()), ((), (2,)), ((2,), ())], ids=str)
 @pytest.mark.parametrize("name", ["add_", "sub_", "mul_", "eq_", "bitwise_or_"])
 def test_errors_of_numbers_in_tensors(name: str, shapes: tuple) -> None:
-    """Errors of the operands come before those of the result's sizes and dtype."""
+    """Errors about the operands are raised before those about the result's sizes and
+    dtype."""
     for own in (*DTYPES, torch.uint32):
         for other in (*DTYPES, torch.uint32):
 
@@ -207,7 +208,8 @@ OUT_OPS: dict[str, Callable[..., object]] = {
     ),
 }
 
-#: For each `out`: functions that create the memory and return the part that is `out`.
+#: For each `out`: a function that creates the memory, and one that returns the part of it
+#: that is `out`.
 DESTINATIONS: dict[str, tuple[Callable, Callable]] = {
     "row-major": (lambda s, t: torch.zeros(s, dtype=t), lambda m, s: m),
     "column-major": (

@@ -2,8 +2,8 @@
 
     python -m sweeps results.json [--dtype float32] [--limit 1] [--only regex]
 
-A subprocess sweeps the entries, so that a crash is the result of one entry and the
-sweep continues. Run it in `e2e_tests/`.
+A subprocess sweeps the entries, so that a crash counts as the outcome of one entry and the
+sweep continues. Run the command in `e2e_tests/`.
 """
 
 from __future__ import annotations

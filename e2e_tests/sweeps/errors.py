@@ -17,7 +17,7 @@ from torch.testing._internal.common_modules import module_db
 from torch.testing._internal.common_optimizers import optim_db
 from torch.utils._pytree import tree_map
 
-#: A callable that takes a device and raises there.
+#: A function of a device that makes a call which raises an error there.
 Failing = Callable[[str], Any]
 
 

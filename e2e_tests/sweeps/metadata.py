@@ -86,7 +86,7 @@ class Operands:
         if value.layout != torch.strided:
             return value.detach().clone().to(self.device)
         made = self.layout(value.detach().to(self.device))
-        # In-place ops accept an op's result, but not a leaf.
+        # In-place ops accept an op's result, but not a leaf that requires gradients.
         return made.requires_grad_() * 1 if value.requires_grad else made
 
 
@@ -193,8 +193,8 @@ def has_variant(op: OpInfo, variant: str) -> bool:
 def _told(
     op: OpInfo, variant: str, sample: SampleInput, device: str, layout: Layout
 ) -> list[dict[str, Any]] | str:
-    """Returns the metadata of results and operands, or the class of the error and its
-    first line."""
+    """Returns the metadata of results and operands, or the class and the first line of the
+    error."""
     operands = Operands(device, layout)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -258,8 +258,8 @@ def _is_exempt(key: str, eager: dict[str, Any], lazy: dict[str, Any]) -> bool:
 def chosen_samples(
     op: OpInfo, dtype: torch.dtype, gradient: bool, limit: int | None
 ) -> Iterator[tuple[int, SampleInput]]:
-    """Yields the first samples, and the smallest of the rest, which may be empty or of
-    rank 0."""
+    """Yields the first `limit` samples, and the smallest of the rest, which may be empty or
+    of rank 0."""
     smallest: tuple[int, int, SampleInput] | None = None
     for number, sample in enumerate(samples_of(op, dtype, gradient, None)):
         if limit is None or number < limit:
@@ -304,7 +304,7 @@ OTHER_NODES = (
     "ReshapeAliasBackward0",
 )
 
-#: Entry -> variants (all if none are named) that differ, with the reason.
+#: Entry -> prefix of the names of the variants that differ ("" for all), and the reason.
 EXEMPT: dict[str, tuple[str, str]] = {
     "unsafe_chunk": ("", "memory that parts share without being views of it"),
     "unsafe_split": ("", "memory that parts share without being views of it"),

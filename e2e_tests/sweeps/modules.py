@@ -78,7 +78,7 @@ def run(
     construct = one.constructor_input
     args, kwargs = copy.deepcopy((construct.args, construct.kwargs))
     torch.manual_seed(3)
-    # The module is created in float32 and converted: initialization draws different
+    # The module is created in float32 and converted: initialization generates different
     # numbers for float64 parameters.
     module = info.module_cls(*args, **kwargs).train(training)
     module = (module.double() if double else module).to(device)

@@ -26,8 +26,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 FORWARD_DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool)
 PARTS = ("function", "inplace", "out", "gradient")
-#: Repeats the gradient in a separate program: it reads what the function left in
-#: memory, and its ops are fused differently than in one program with the function.
+#: Repeats the gradient in a separate program. This program reads the function's results
+#: from memory, and its ops are fused differently than in one program with the function.
 CUT_GRADIENT = "cut gradient"
 
 #: Tolerances relative to the largest magnitude of the expected tensor. Kernels may add in
@@ -37,8 +37,8 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11, torch.bfloat16: 2e-2, to
 
 @dataclasses.dataclass
 class Outcome:
-    """Outcome of one part: `agrees`, `fallback` (agrees, but these ops ran eagerly),
-    `wrong` or `error` (with the first failure), `none` (nothing to run)."""
+    """Outcome of one part: `agrees`, `fallback` (agrees, but the ops in `fallbacks` ran
+    eagerly), `wrong` or `error` (with the first failure), `none` (nothing to run)."""
 
     status: str
     samples: int = 0
@@ -165,8 +165,9 @@ def difference(
     exact: list[torch.Tensor] | None = None,
     tolerance: float | None = None,
 ) -> str:
-    """Returns the difference, or "". With `exact`, eager's results in float64, a result
-    also passes if its error is at most 4 times that of eager's result (cancellation)."""
+    """Returns the difference, or "". `exact`: eager's results in float64. If given, a
+    result also passes if its error is at most 4 times that of eager's result, because
+    cancellation may make both inaccurate."""
     if len(lazy) != len(expected):
         return f"{len(lazy)} results instead of {len(expected)}"
     for number, (result, wanted) in enumerate(zip(lazy, expected)):
@@ -268,7 +269,7 @@ class _Pending:
 
 def _own(sample: SampleInput) -> SampleInput:
     """Returns a copy of the sample: some samples' tensors are overwritten when the next
-    sample is drawn."""
+    sample is generated."""
     made: dict[int, torch.Tensor] = {}
 
     def copy(value: Any) -> Any:

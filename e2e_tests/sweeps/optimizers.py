@@ -63,7 +63,7 @@ def run(info: OptimizerInfo, one: OptimizerInput, device: str) -> list[torch.Ten
     parameters = [torch.randn(shape).to(device).requires_grad_() for shape in shapes]
     if one.kwargs.get("differentiable"):
         # A differentiable optimizer writes to its parameters in place and under autograd,
-        # which rejects leaves.
+        # which rejects writes to leaves.
         parameters = [p.clone() for p in parameters]
     kwargs: dict[str, Any] = copy.deepcopy(one.kwargs)
     optimizer = info.optim_cls(parameters, **kwargs)

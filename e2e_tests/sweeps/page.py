@@ -3,7 +3,7 @@
     python -m sweeps.page float32=float32.json bfloat16=bfloat16.json ...
 
 Given files, merges new results of `python -m sweeps` into `results.json` first; without
-arguments only writes the page. Run it in `e2e_tests/`.
+arguments, only writes the page. Run the command in `e2e_tests/`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""In-place ops write integers, booleans and floats, or reject them, as eager does: a
-result that can't be cast to the written dtype is an error."""
+"""In-place ops on integers, booleans and floats succeed or fail as in eager: they fail if
+the result can't be cast to the dtype of the written tensor."""
 
 from __future__ import annotations
 

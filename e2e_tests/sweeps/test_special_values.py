@@ -14,8 +14,8 @@ from torch.testing._internal.common_methods_invocations import OpInfo
 
 NUMBERS = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-40, 1e38, 1.5, -2.5)
 
-#: Ops for which eager computes the elements that fill a vector differently from the
-#: remainder. `ops/test_special_values.py` tests the former.
+#: Ops for which eager's kernels compute the elements that fill whole vectors differently
+#: from the remaining ones. `ops/test_special_values.py` tests the former.
 REMAINDERS = (
     "__rmod__",
     "fmod",

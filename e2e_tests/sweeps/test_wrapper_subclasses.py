@@ -1,5 +1,5 @@
 """Ops of wrapper subclasses on device lazy: the tensor inside a result is a functional
-wrapper, as users hold it, and has eager's values."""
+wrapper, like every lazy tensor that a user holds, and has eager's values."""
 
 from __future__ import annotations
 

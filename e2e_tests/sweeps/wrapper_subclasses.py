@@ -62,8 +62,8 @@ def _run(variant: Callable, sample: SampleInput, device: str) -> tuple[list, lis
 
 
 def _is_whole(tensor: torch.Tensor) -> bool:
-    """Whether users can hold such a tensor: on device lazy, a functional wrapper, which
-    has views and can be written."""
+    """Whether users can hold such a tensor. On device `lazy`, it must be a functional
+    wrapper, which supports views and writes."""
     if tensor.device.type != "lazy" or tensor.layout != torch.strided:
         return True
     return tensor.is_quantized or torch._is_functional_tensor(tensor)

@@ -21,10 +21,10 @@ STEPS = 20
 # With this seed there is no such activation.
 SEED = 2
 
-# In an Adagrad or RMSprop step, an element whose gradient is rounding noise changes by
-# noise of a full step's size: eager float32 compared with float64 shows one such
-# element in a few thousand (measured with torch 2.13). This share of elements may
-# differ, in tensors that are large enough.
+# In an Adagrad or RMSprop step, an element whose gradient is rounding noise changes by a
+# full-size step in a random direction: eager float32 compared with float64 shows one such
+# element in a few thousand (measured with torch 2.13). This share of elements may differ,
+# in tensors that are large enough.
 OUTLIERS = 1e-3
 RELATIVE = 1e-4
 ABSOLUTE = 1e-5
@@ -44,8 +44,8 @@ def train(
     steps: int = STEPS,
     each_step: Callable[[int, torch.Tensor], None] | None = None,
 ) -> Outcome:
-    """Trains a task on a device and returns its losses and final state. The seed of
-    dropout is set once, as a user would set it."""
+    """Trains a task on a device and returns its losses and final state. The seed for
+    dropout is set once, before the first step."""
     model = task.model(SEED).to(device)
     rule = optimizers.ALL[optimizer](model.parameters())
     schedule = torch.optim.lr_scheduler.ExponentialLR(rule, 0.97)

@@ -116,7 +116,7 @@ def by(name: str, **arguments) -> Step:
     )
 
 
-# Programs, and the most implicit syncs in one of their steps.
+# Programs, and the greatest number of implicit syncs that one of their steps may cause.
 PROGRAMS: dict[str, tuple[Callable[[], Step], int]] = {
     **{
         name: (lambda name=name: by(name), 0)
@@ -202,7 +202,8 @@ def moved(state: dict) -> dict:
 def test_a_resumed_loop_equals_one_that_was_not_interrupted(
     kind: Callable, load: Callable[[dict], dict]
 ) -> None:
-    """Step counts that loading puts on the device are still read without a sync."""
+    """After `load_state_dict`, which may put an optimizer's step counts on the device,
+    steps read them without additional syncs."""
     models = [nn.Linear(4, 3).to("lazy") for _ in range(2)]
     optimizers = [kind(model.parameters(), lr=0.01) for model in models]
     x = X.to("lazy")

@@ -27,7 +27,8 @@ from models.transformers import Decoder, Encoder
 
 Batch = tuple[torch.Tensor, ...]
 STEPS = 8
-#: How many guesses, which two steps suggested by accident, later steps may correct.
+#: How many corrections of the general graph by later steps are accepted: the first two
+#: steps may suggest relations between sizes that held by accident.
 MOST_REFINED = 2
 
 

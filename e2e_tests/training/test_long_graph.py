@@ -1,5 +1,5 @@
-"""A very long graph is cut with a message; it neither overflows the stack nor takes
-minutes to compile."""
+"""A very long graph is cut with a message; it doesn't overflow the stack and is computed
+within five minutes."""
 
 from __future__ import annotations
 

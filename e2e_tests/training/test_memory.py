@@ -12,7 +12,8 @@ from subprocesses import run_python
 from training.running import tasks
 
 STEPS = 2000
-# Growth after the allocator's pools have filled: glibc's arenas vary by this much.
+# Growth in bytes that is accepted once the allocator's pools have filled: glibc's arenas
+# vary by this much.
 TOLERATED = 8 << 20
 
 
@@ -137,7 +138,7 @@ def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
 
 def test_busy_memory_is_kept() -> None:
     """A loop that needs a new program every few steps isn't idle in between: releasing
-    caches and libraries each time takes longer than the steps."""
+    caches and libraries each time would take longer than the steps."""
     with torch_ltc.config(tier="interpret"):
         before = torch_ltc.metrics()["idle_releases"]
         for size in range(2, 42):

@@ -52,8 +52,8 @@ DISTRIBUTIONS: dict[str, Callable] = {
         d.Normal(a, a), [d.TanhTransform(cache_size=1)]
     ),
 }
-# Distributions that aren't sampled here: drawing loops until values are accepted, or
-# depends on values.
+# Distributions that aren't sampled here, because sampling loops until values are accepted,
+# or depends on values in another way.
 READ_BY_SAMPLING = ("Beta", "Dirichlet", "Gamma", "StudentT", "Poisson")
 
 

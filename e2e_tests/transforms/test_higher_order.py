@@ -136,7 +136,7 @@ class _Scaled(torch.autograd.Function):
 
 
 def _index_mask(x: torch.Tensor) -> torch.Tensor:
-    """Reads a mask with batched positions, as mask functions of `transformers` do."""
+    """Reads a mask at batched positions, as mask functions of `transformers` do."""
     mask = x > 0.5
     rows, columns = (torch.arange(n, device=x.device) for n in x.shape)
     read = torch.vmap(torch.vmap(lambda i, j: mask[i, j], (None, 0)), (0, None))

@@ -36,7 +36,7 @@ def _sgd(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
 
 def _adamw(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
     # The gradient of the bias of attention's keys is rounding noise, because softmax
-    # ignores a shift. This eps prevents Adam from taking full steps of noise.
+    # ignores a shift. This eps prevents Adam from scaling the noise up to full-size steps.
     return torch.optim.AdamW(parameters, lr=2e-3, eps=1e-5)
 
 
@@ -85,8 +85,8 @@ def _causally_attended_text(generator: torch.Generator) -> Batch:
 
 
 def _padded_text(generator: torch.Generator) -> Batch:
-    """Returns a batch with masked characters to predict, and with padding at its end, which
-    nothing attends to."""
+    """Returns a batch with masked characters to predict, and with padding at the sequences'
+    ends, to which no position attends."""
     tokens = _tokens(generator)
     lengths = torch.randint(LENGTH // 2, LENGTH, (4, 1), generator=generator)
     attended = torch.arange(LENGTH) < lengths
@@ -118,9 +118,9 @@ ENTRIES = {
     "mobilenet": Entry(vision.MobileNet, _images(24), _classify, _sgd),
     "unet": Entry(vision.UNet, _pixels, _classify, _adamw),
     "vit": Entry(language.vit, _images(16), _classify, _adamw),
-    # Reads whether any token is padding (`_ignore_bidirectional_mask_sdpa`).
+    # The model reads whether any token is padding (`_ignore_bidirectional_mask_sdpa`).
     "bert": Entry(language.bert, _padded_text, _own_loss, _adamw, syncs=1),
-    # Reads whether there are several sequences (`find_packed_sequence_indices`).
+    # The model reads whether there are several sequences (`find_packed_sequence_indices`).
     "gpt2": Entry(language.gpt2, _text, _own_loss, _adamw, syncs=1),
     "opt": Entry(language.opt, _attended_text, _own_loss, _adamw),
     "llama": Entry(language.llama, _causally_attended_text, _own_loss, _adamw),

@@ -14,9 +14,10 @@ def _norm_relu(channels: int, relu: type[nn.Module] = nn.ReLU) -> list[nn.Module
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3, 1x1 convolutions with four times as many output channels. The last norm
-    starts near zero, as in large-batch training: otherwise 50 layers of a few channels
-    each are chaotic, and eager differs from eager without oneDNN."""
+    """1x1, 3x3 and 1x1 convolutions, the last with four times as many channels. The last
+    norm's weights start near zero, as in large-batch training: otherwise a network of 50
+    layers with few channels amplifies rounding errors so much that eager differs from eager
+    without oneDNN."""
 
     def __init__(self, channels_in: int, channels: int, stride: int) -> None:
         super().__init__()

@@ -31,8 +31,8 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 def digit_batch(
     step: int, size: int, side: int = 8
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns batch number `step` of a fixed order: images [size, 1, side, side] and their
-    classes [size]."""
+    """Returns batch number `step` of the digits in a fixed random order: images [size, 1,
+    side, side] and their classes [size]."""
     images, classes = digits()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(5))
     picked = order[(torch.arange(size) + step * size) % len(order)]

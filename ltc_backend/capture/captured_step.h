@@ -6,7 +6,7 @@
 //
 //   origin        value of the parameter in the second recording
 //   Argument i    tensor argument i of the call (a CPU tensor is uploaded)
-//   Draw i        the i-th random draw, which each replay repeats
+//   Draw i        the i-th random draw, made anew by each replay
 //   Result i      result i of the first recording: state
 //   Constant i    the value of the tensor in slot i, as in the first recording
 //
@@ -153,7 +153,8 @@ private:
   std::vector<float> expectedCounts; // step counts after the last step
   uint64_t backend;
   TraceEnvironment environment;
-  // The parameters' values during one replay, which keep their memory alive.
+  // The parameters' values during a replay, held so that their memory stays
+  // alive.
   std::vector<HostDataPtr> inputs;
 };
 

@@ -118,8 +118,8 @@ HostDataPtr CapturedStep::valueOfState(size_t result) const {
 void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
                                  ScheduledStep &step) {
   std::vector<HostDataPtr> drawn;
-  // Repeats all draws: those that the program doesn't read also advance the
-  // generator.
+  // Makes all draws, because those that the program doesn't read also advance
+  // the generator.
   for (const Draw &draw : draws)
     drawn.push_back(HostData::takeOver(draw()));
   inputs.clear();

@@ -28,8 +28,8 @@ CompilationLock::CompilationLock(const std::string &name) {
   CacheDescription cache = describeCache(/*open=*/true);
   if (cache.directory.empty() || !cache.problem.empty())
     return;
-  // The cache recognizes the files of killed processes by this prefix and
-  // because no process has locked them, and removes them.
+  // The cache removes files with this prefix that no process has locked: those
+  // that killed processes left.
   path = cache.directory + "/tmp-compiling-" + name;
   openFile();
   auto end = steady_clock::now() + kMaxWait;

@@ -92,7 +92,7 @@ OpenCachePtr create(std::string directory, int64_t sizeMb,
   return made;
 }
 
-/// Returns the cache for the present options.
+/// Returns the cache for the current options.
 OpenCachePtr openCache() {
   static auto *current = new OpenCachePtr;
   static std::mutex currentMutex, creationMutex;

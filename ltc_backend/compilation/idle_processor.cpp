@@ -11,7 +11,7 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The time between samples, ten of the kernel's ticks of 10 ms.
+/// The time between samples: ten ticks of Linux's clock, of 10 ms each.
 constexpr std::chrono::milliseconds kInterval{100};
 /// Minimum unused share of a processor that counts as idle. Background services
 /// of the system may use the rest.

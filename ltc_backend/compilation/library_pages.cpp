@@ -21,8 +21,8 @@
 
 namespace {
 
-/// Number of steps without a new program after which the libraries are idle. A
-/// loop compiles in its first two or three steps.
+/// Number of steps without a new program after which the libraries count as
+/// idle. A loop compiles in its first two or three steps.
 constexpr int kStepsUntilIdle = 2;
 
 std::atomic<int> stepsLeft{0};

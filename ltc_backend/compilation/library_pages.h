@@ -31,7 +31,7 @@ void giveBackIdleLibraries();
 /// While an object of this class exists, the pages of the compiler's and the
 /// runtime's libraries, and of their dependencies, are released whenever the
 /// process's resident file pages have grown by 40 MB. Loading LLVM and MLIR
-/// reads 85 MB, because the kernel maps 64 kB for each of hundreds of static
+/// reads 85 MB, because Linux maps 64 kB for each of hundreds of static
 /// constructors, and compiling reads another 35 MB, most of it once.
 class LibraryPagesLimit {
 public:
