@@ -164,8 +164,8 @@ void runCollective(const Tensor &order, const Tensor &input,
   collectives().keep(number, output);
 }
 
-/// Runs op `collective` with the program's memory for the output, which saves a
-/// copy.
+/// Runs op `collective` with the output directly in the program's buffer, which
+/// saves a copy.
 void hostCollective(const torch::jit::Stack &arguments,
                     at::TensorList outputs) {
   runCollective(arguments[0].toTensor(), arguments[1].toTensor(),

@@ -52,7 +52,8 @@ Dims inverse(const Dims &order) {
 }
 
 /// Returns the offset of `self` in memory, or 0 if the requested view is empty.
-/// Throws if that view needs memory outside of `self`, or if `self` has gaps.
+/// Otherwise throws if that view needs memory outside of `self`, or if `self`
+/// has gaps or repeated elements.
 int64_t beginOf(const at::Tensor &self, int64_t offset, at::IntArrayRef size,
                 at::IntArrayRef stride) {
   int64_t first = offset - self.storage_offset(), last = first;

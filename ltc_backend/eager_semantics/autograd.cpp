@@ -185,7 +185,7 @@ private:
 
 /// Returns the operand of `torch.bernoulli(x, p)` in row-major order, like the
 /// result. Below autograd, the same op implements `x.bernoulli_(p)`, which
-/// preserves the memory order of x and draws in this order.
+/// preserves the memory order of x and generates numbers in this order.
 at::Tensor rowMajor(const at::Tensor &self) {
   // `contiguous` doesn't change a tensor whose dims of size 1 have unusual
   // strides.
@@ -203,8 +203,8 @@ at::Tensor dense(const at::Tensor &self) {
              : self.clone(at::MemoryFormat::Preserve);
 }
 
-/// Wraps `put` and `put_`, to report like eager that the order of writes is
-/// undefined.
+/// Wraps `put` and `put_`, to report, as eager does, that the order of writes
+/// is undefined.
 class AlertedPut final : public c10::OperatorKernel {
 public:
   explicit AlertedPut(c10::SafeKernelFunction previous)

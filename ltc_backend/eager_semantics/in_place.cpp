@@ -177,9 +177,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps in-place ops that draw random numbers. Preserves the strides of the
-/// tensor: functionalization (torch 2.13) replaces those of a tensor that isn't
-/// a view by dense ones. Raises eager's error for arguments that the op
+/// Wraps in-place ops that generate random numbers. Preserves the strides of
+/// the tensor: functionalization (torch 2.13) replaces those of a tensor that
+/// isn't a view by dense ones. Raises eager's error for arguments that the op
 /// rejects (mostly integer tensors), instead of the error of torch's Python
 /// formulas.
 class DrawInPlaceKernel final : public c10::OperatorKernel {
@@ -225,8 +225,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op draws random numbers. The result of such an op always has the
-/// sizes of the first operand.
+/// Whether the op generates random numbers. The result of such an op always has
+/// the sizes of the first operand.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")

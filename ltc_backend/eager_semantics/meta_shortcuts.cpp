@@ -2,11 +2,11 @@
 //
 // Functionalization runs every in-place op on Meta tensors as well, to find
 // errors in shapes. `import torch` replaces many Meta kernels by Python
-// functions (torch 2.13): with them, an `addcdiv_` took 220 us, and optimizers
-// consist of in-place ops. If the arguments are plain Meta tensors that
-// broadcast to `self` and whose common dtype can be cast to that of `self`, the
-// kernels in this file just return `self`; all other calls, including invalid
-// ones, go to the previous kernel.
+// functions (torch 2.13): with them, an `addcdiv_` took 220 us, too long for
+// optimizers, which consist of in-place ops. If the arguments are plain Meta
+// tensors that broadcast to `self` and whose common dtype can be cast to that
+// of `self`, the kernels in this file just return `self`; all other calls,
+// including invalid ones, go to the previous kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,12 +53,12 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The Meta kernel of in-place ops that draw random numbers. torch's kernels
-/// (2.13) are in Python: they reject generators, and their first call imports
-/// torch._dynamo, which takes a second. With a generator, wrong arguments are
-/// found when the numbers are drawn. Without a generator, `self` may be a
-/// user's Meta tensor, so calls whose arguments may be wrong go to the previous
-/// kernel.
+/// The Meta kernel of in-place ops that generate random numbers. torch's
+/// kernels (2.13) are in Python: they reject generators, and their first call
+/// imports torch._dynamo, which takes a second. If the call has a generator,
+/// `self` isn't a user's Meta tensor, and wrong arguments are found when the
+/// numbers are generated. Otherwise `self` may be a user's Meta tensor, so
+/// calls whose arguments may be wrong go to the previous kernel.
 class DrawMeta final : public c10::OperatorKernel {
 public:
   /// The scale is the op's last number argument: a rate, a standard deviation

@@ -1,9 +1,9 @@
-//===- other_devices.cpp - Tensors created like lazy ones on other devices ===//
+//===- other_devices.cpp - Results that aren't on device lazy -------------===//
 //
 // Functionalization wraps every result of an op on a wrapper (torch 2.13),
 // including that of `x.new_zeros(3, device="cpu")`, and the memory of a CPU
 // tensor inside a wrapper can't be accessed. Such an op doesn't read its
-// tensor, so it is called with an empty tensor on the other device.
+// tensor's elements, so it is called with an empty tensor on the other device.
 //
 //===----------------------------------------------------------------------===//
 

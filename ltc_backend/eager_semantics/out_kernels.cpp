@@ -154,7 +154,8 @@ private:
     if (!functional)
       return;
     record = findOpRecord(textOf(functional->operator_name()));
-    // Such an op may even read `out`, as `_compute_linear_combination` does.
+    // An op without such a kernel may even read `out`, as
+    // `_compute_linear_combination` does.
     runsEagerly =
         !record &&
         !functional->hasKernelForAnyDispatchKey(c10::DispatchKeySet(
@@ -234,7 +235,7 @@ private:
     if (name == "aten::cat" || name == "aten::_chunk_cat")
       return c10::canCast(result, dtype);
     auto isTensor = [](const IValue &value) { return value.isTensor(); };
-    // Ops that need operands of one dtype also need it of `out`.
+    // Ops that require all operands to have one dtype require it of `out`, too.
     return record && record->family == Family::elementwise &&
            record->shapeRule != ShapeRule::same_dtype_broadcastShape &&
            std::count_if(inputs.begin(), inputs.end(), isTensor) == 2 &&
@@ -251,9 +252,9 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Wraps random ops with `out=`. The previous kernel draws numbers of the dtype
-/// of the first tensor; eager draws numbers of the dtype of `out`, or rejects
-/// that dtype.
+/// Wraps random ops with `out=`. The previous kernel generates numbers of the
+/// first tensor's dtype; eager generates numbers of the dtype of `out`, or
+/// rejects that dtype.
 class DrawingOutKernel final : public c10::OperatorKernel {
 public:
   explicit DrawingOutKernel(c10::SafeKernelFunction previous)
@@ -272,7 +273,7 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
-    // Eager draws numbers in the memory order of `out`.
+    // Eager generates numbers in the memory order of `out`.
     bool fitsOut =
         hasPackedStrides(out) &&
         (op.operator_name().name != "aten::normal" || fits(out, arguments));
@@ -303,8 +304,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op draws random numbers, which OutKernel would draw twice if the
-/// op had to run eagerly.
+/// Whether the op generates random numbers. OutKernel would generate them twice
+/// if the op had to run eagerly.
 bool draws(const OperatorHandle &op) {
   for (const c10::Argument &argument : op.schema().arguments())
     if (argument.name() == "generator")

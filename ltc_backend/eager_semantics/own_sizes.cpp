@@ -1,11 +1,11 @@
 //===- own_sizes.cpp - Sizes that outlive a value -------------------------===//
 //
-// `sizes()` of a functional wrapper refers to the sizes of the wrapper's value
-// (torch 2.13). If the wrapper's memory was written through another view, the
-// next op replaces the value: a kernel of torch that keeps `self.sizes()` while
-// it calls an op then reads freed memory. A wrapper also stores sizes itself.
-// The kernels here make views and their operands return the stored sizes; no
-// other tensors share memory.
+// `sizes()` of a functional wrapper returns a reference to the sizes of the
+// wrapper's value (torch 2.13). If the wrapper's memory was written through
+// another view, the next op replaces the value: a kernel of torch that keeps
+// `self.sizes()` while it calls an op then reads freed memory. A wrapper also
+// stores sizes itself. The kernels here make views and their operands return
+// the stored sizes; no other tensors share memory.
 //
 //===----------------------------------------------------------------------===//
 

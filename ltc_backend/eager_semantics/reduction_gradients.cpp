@@ -1,9 +1,9 @@
 //===- reduction_gradients.cpp - The gradients of prod, max and min -------===//
 //
-// For a tensor with a functional wrapper, torch's formulas of some gradients
-// avoid reading values. Where numbers are NaN or infinite, or overflow, they
-// differ from the formulas for CPU tensors. Hooks on the autograd nodes compute
-// the latter's results:
+// For a tensor with a functional wrapper, torch computes some gradients by
+// formulas that avoid reading values. If values are NaN or infinite, or
+// overflow, the results differ from those of the formulas for CPU tensors.
+// Hooks on the autograd nodes compute the latter:
 //
 // - `prod`: eager counts the zeros of the operand. Without a zero, the gradient
 //   is the product divided by the operand; with one zero, the product of all

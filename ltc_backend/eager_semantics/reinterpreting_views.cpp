@@ -40,8 +40,8 @@ public:
   }
 
 private:
-  /// Raises eager's error if the view would begin inside an element. The CPU
-  /// tensors have no offset, so eager's kernel doesn't.
+  /// Raises eager's error if the view would begin inside an element. Eager's
+  /// kernel doesn't raise it, because it gets CPU tensors without an offset.
   void checkOffset(const at::Tensor &self, const at::Tensor &seen,
                    int64_t bytes) const {
     const std::string &name = view.operator_name().name;

@@ -1,13 +1,17 @@
 //===- view_inverses.cpp - Writes through views with repeated elements ----===//
 //
 // Functionalization turns a write to a view into a new value of its base. For
-// three view ops, torch 2.13 computes that value incorrectly: for `expand` it
-// adds the sum of the copies' changes to the base, which counts an equal change
-// of all copies several times, rounds, turns infinities into NaN and is
-// rejected for bool; for `unfold` it fills the gaps between windows with zeros;
-// for an `as_strided` whose rows share memory the last row wins, even if
-// another was written. So the kernels here replace the inverse in the record
-// that functionalization has just created for such a view.
+// three view ops, torch 2.13 computes that value incorrectly:
+//
+// - `expand`: adds the sum of the copies' changes to the base. The sum counts
+//   an equal change of all copies several times, rounds, turns infinities into
+//   NaN and is rejected for bool.
+// - `unfold`: fills the gaps between windows with zeros.
+// - `as_strided` whose rows share memory: the last row wins, even if another
+//   was written.
+//
+// So the kernels here replace the inverse in the record that functionalization
+// has just created for such a view.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,10 @@
 //===- explanations.h - Log messages for events -----------------*- C++ -*-===//
 //
-// Messages are rate-limited: the first event of an op and line is logged at
-// level info; the 10th, 100th, ... as a warning, because by then it is part of
-// a loop. Of the reads at a line, only the first and the 10th are logged.
+// Of the fallbacks of an op at a line, the first is logged at level info, and
+// the 10th, 100th, ... as a warning, because by then they are part of a loop.
+// Of the reads, only the first and the 10th are logged. All new programs are
+// logged: the 10th, 100th, ... at a line as a warning, the others at level
+// info.
 //
 //===----------------------------------------------------------------------===//
 
