@@ -30,8 +30,8 @@ class Peer:
         found = self.find()
         if found is None:
             pytest.skip(
-                f"{self.name} isn't installed: './dev peers' does that, or "
-                f"{self.variable} names the Python of an environment that has it"
+                f"{self.name} isn't installed: run './dev peers', or set "
+                f"{self.variable} to the Python of an environment that has it"
             )
         return found
 

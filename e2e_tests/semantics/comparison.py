@@ -14,7 +14,8 @@ TOLERANCE = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def to_lazy(value: Any) -> Any:
-    """Returns lazy copies that preserve strides, `requires_grad` and nothing else."""
+    """Returns copies on device `lazy` with the same strides and `requires_grad`. Copies
+    share no memory with each other and have no autograd history."""
 
     def move(leaf: Any) -> Any:
         if not isinstance(leaf, torch.Tensor):
@@ -58,7 +59,7 @@ def _is_exact(tensor: torch.Tensor) -> bool:
 
 
 def assert_same(lazy: Any, eager: Any, what: str = "result") -> None:
-    """Compares two structures of tensors leaf by leaf."""
+    """Asserts that two structures of tensors are equal, leaf by leaf."""
     actual, expected = tree_flatten(lazy)[0], tree_flatten(eager)[0]
     assert len(actual) == len(expected), what
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
@@ -88,8 +89,9 @@ def outcome(function: Callable, *args: Any) -> Any:
 
 
 def compare(function: Callable, *args: Any) -> None:
-    """Calls `function` with CPU tensors and with lazy copies. Compares the results, the
-    arguments after the call, because `function` may write to them, and their gradients."""
+    """Calls `function` with CPU tensors and with lazy copies. Compares the results and,
+    because `function` may write to them, the arguments after the call, with their
+    gradients."""
     lazy_args = to_lazy(args)
     expected = outcome(function, *args)
     actual = outcome(function, *lazy_args)

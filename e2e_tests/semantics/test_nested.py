@@ -158,7 +158,8 @@ def _positions(device: str, *values: int) -> torch.Tensor:
     return torch.tensor(values).to(device)
 
 
-#: Functions of jagged tensors only: offsets, lengths, reductions over the ragged dim.
+#: Functions that only exist for jagged tensors: with offsets, with lengths, reductions over
+#: the ragged dim.
 JAGGED = {
     "of offsets": lambda d: torch.nested.nested_tensor_from_jagged(
         _rows(d), _positions(d, 0, 1, 4, 6)

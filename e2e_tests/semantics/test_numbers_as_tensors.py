@@ -1,4 +1,4 @@
-"""Tensors that torch creates from Python numbers behave like all others."""
+"""Tensors that torch creates from Python numbers behave like all other tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Complex numbers, wide unsigned integers, and memory viewed as another dtype have
-eager's views, strides, offsets, and conjugate and negative bits."""
+"""Views of complex numbers, of wide unsigned integers and of memory as another dtype have
+eager's values, strides, offsets, and conjugate and negative bits."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_conjugates_have_no_other_dtype(refused: Callable) -> None:
             refused(x)
 
 
-#: For each view: functions that create the memory and the view of it.
+#: For each view: a function that creates the memory, and one that returns the view of it.
 SEEN: dict[str, tuple[Callable, Callable]] = {
     "row-major": (lambda: torch.randn(2, 3, 8), lambda m: m),
     "permuted": (

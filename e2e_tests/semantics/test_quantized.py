@@ -1,4 +1,4 @@
-"""Quantized tensors on device `lazy`: ops on them run eagerly on the CPU."""
+"""Ops on quantized tensors of device `lazy` run eagerly on the CPU."""
 
 from __future__ import annotations
 

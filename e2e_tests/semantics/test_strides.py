@@ -286,7 +286,8 @@ def test_pooling_of_three_dimensions_keeps_channels_last(
 
 
 def test_resize_to_the_sizes_that_a_view_has() -> None:
-    """After `resize_`, and as `out=` of a random op, the tensor remains a view."""
+    """A view remains one after a `resize_` to its own sizes, and as `out=` of a random
+    op."""
     for device in ("cpu", "lazy"):
         base = torch.zeros(4, 8).to(device)
         view = base[1:, ::2]

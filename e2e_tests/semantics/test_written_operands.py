@@ -94,8 +94,8 @@ def test_in_place_with_other_sizes(name: str, sizes: tuple) -> None:
 DTYPES = (torch.bool, torch.uint8, torch.int64, torch.float16, torch.float32, torch.complex64)  # fmt: skip
 
 
-#: Ops that accept dtypes which eager's kernels don't support, reject them late, or have
-#: a different error message.
+#: Ops that, on device `lazy`, accept dtypes which eager's kernels don't support, reject
+#: them later than eager, or raise an error with a different message.
 LENIENT = (
     "floor_divide_",
     "fmod_",

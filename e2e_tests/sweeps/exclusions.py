@@ -12,7 +12,7 @@ EXCLUDED: dict[str, str] = {
     "new_empty_strided": "uninitialized memory",
 }
 
-#: Entry -> why a sample fails or differs. Remove the line together with the defect.
+#: Entry -> why a sample fails or differs. A line is removed once the defect is fixed.
 KNOWN_FAILURES: dict[str, str] = {}
 
 

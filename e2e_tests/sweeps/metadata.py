@@ -306,13 +306,13 @@ OTHER_NODES = (
 
 #: Entry -> prefix of the names of the variants that differ ("" for all), and the reason.
 EXEMPT: dict[str, tuple[str, str]] = {
-    "unsafe_chunk": ("", "memory that parts share without being views of it"),
-    "unsafe_split": ("", "memory that parts share without being views of it"),
-    "as_strided_scatter": ("", "an internal assertion of eager's"),
-    "native_group_norm": ("", "an assertion of eager's on the format"),
-    "_native_batch_norm_legit": ("out", "gradients of statistics, which eager hasn't"),
-    "nn.functional.conv3d": ("", "the format depends on which library eager takes"),
-    "nn.functional.conv_transpose3d": ("", "the format depends on eager's library"),
+    "unsafe_chunk": ("", "the parts share memory, but aren't views"),
+    "unsafe_split": ("", "the parts share memory, but aren't views"),
+    "as_strided_scatter": ("", "eager fails an internal assertion"),
+    "native_group_norm": ("", "eager fails an assertion on the memory format"),
+    "_native_batch_norm_legit": ("out", "eager has no gradients of the statistics"),
+    "nn.functional.conv3d": ("", "the memory format depends on which library eager uses"),
+    "nn.functional.conv_transpose3d": ("", "the memory format depends on eager's library"),
     "randn": ("", "its samples save the accelerator's state, before there is one"),
 }
 

@@ -24,9 +24,9 @@ EXCLUDED = {"SparseAdam": "takes sparse gradients only: semantics/test_sparse.py
 
 STEPS = 4
 
-#: Tolerances relative to the largest magnitude, where float32's is too small: Muon
-#: computes its updates in bfloat16, and a line search amplifies errors of the last
-#: digit.
+#: Tolerances relative to the largest magnitude, for optimizers for which that of float32 is
+#: too small: Muon computes its updates in bfloat16, and a line search amplifies errors of
+#: the last digit.
 TOLERANCE = {"Muon": 2e-3, "LBFGS": 2e-3}
 
 

@@ -1,5 +1,5 @@
-"""Steps whose shapes or branches depend on values: each such op syncs once, is reported
-with its Python line, and training equals eager's."""
+"""Training has eager's results if shapes or branches depend on values. Each op that reads
+such values syncs once and is reported with its Python line."""
 
 from __future__ import annotations
 

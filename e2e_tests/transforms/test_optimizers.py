@@ -62,8 +62,8 @@ def test_follows_eager(name: str, options: dict[str, Any]) -> None:
     try:
         actual = run(kind, "lazy", **options)
     except (AssertionError, RuntimeError, ValueError) as error:
-        # Rejected by PyTorch, which names the devices that support the option, or
-        # rejected on both devices.
+        # Either PyTorch's error names the devices that support the option, or the call
+        # fails on both devices.
         assert len(str(error)) < 300, error
         if not (options.get("fused") or options.get("capturable")):
             with pytest.raises(type(error)):

@@ -10,7 +10,7 @@ from zoo import catalogue
 
 STEPS, WARM_UP = 10, 3
 RELATIVE = 1e-3
-# Tolerance for parameters and gradients, which are of the order of 0.1.
+# Absolute tolerance for parameters and gradients, which are of the order of 0.1.
 ABSOLUTE = 1e-5
 
 

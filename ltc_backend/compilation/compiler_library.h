@@ -68,7 +68,7 @@ public:
 };
 
 /// Whether a CancelledCompilations object exists; if so, a failed compilation
-/// isn't an error.
+/// isn't reported as an error.
 bool areCompilationsCancelled();
 
 /// Whether `compilerLibrary` has loaded the library.

@@ -30,8 +30,9 @@ struct CacheDeleter {
 std::mutex cacheMutex;
 std::string cacheProblem;
 
-/// While this thread creates a cache: the messages to be logged afterwards,
-/// because a log handler may use the cache.
+/// While this thread creates a cache, collects the cache's messages; null
+/// otherwise. They are logged afterwards, because a log handler may use the
+/// cache.
 thread_local std::vector<std::string> *heldMessages = nullptr;
 
 void warn(const char *message, void *) {

@@ -74,7 +74,7 @@ bool isComplete(const fs::path &path) {
 
 struct KnownDumps {
   std::mutex mutex;
-  // Path of each dump by folder and program.
+  // Maps the folder and the program of each dump to its path.
   std::unordered_map<std::string, std::string> pathOf;
   std::unordered_set<std::string> failed;
 };

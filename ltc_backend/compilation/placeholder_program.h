@@ -3,13 +3,12 @@
 // Tier `auto`: a new program runs op by op at eager's speed, and a separate
 // thread compiles it once that pays off.
 //
-// The benefit of a compilation isn't known in advance, which makes this the ski
-// rental problem: a compilation starts when a compiled program, which is
-// expected to save 0.4 of each run's time, would have saved the compilation's
-// expected time in the runs so far. So the compilation costs at most as much as
-// it would have saved. On an idle processor a compilation delays no step, so
-// there 0.3 of its expected time is sufficient. A program that is used once is
-// never compiled.
+// The benefit of a compilation isn't known in advance, as in the ski rental
+// problem. A compiled program is expected to save 0.4 of each run's time. A
+// compilation starts when it would have saved, in the runs so far, as much time
+// as it is expected to take. So it costs at most as much as it would have
+// saved. On an idle processor a compilation delays no step, so there 0.3 of its
+// expected time is sufficient. A program that is used once is never compiled.
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,8 +31,8 @@ private:
 void buildProgram(const CompilerLibrary &library, LtcProgram program,
                   const GraphSnapshot &graph);
 
-/// Text of the graph at a stage: "ir", "torch-raw", "torch", "linalg",
-/// "kernels" or "llvm".
+/// Text of the graph at a stage that stages.def lists, such as "ir", "torch" or
+/// "kernels".
 std::string stageText(const GraphSnapshot &graph, const std::string &stage);
 
 /// Options of `stageModule`.
@@ -49,8 +49,8 @@ struct StageRequest {
 LtcStageOptions stageOptions(const StageRequest &request,
                              std::vector<const char *> &legalOps);
 
-/// Returns the graph at a stage ("torch-raw", "torch" or "linalg"), as MLIR
-/// text or bytecode for another compiler. Throws std::runtime_error.
+/// Returns the graph at a stage that stages.def lists, except "ir", as text or,
+/// for another compiler, as MLIR bytecode. Throws std::runtime_error.
 std::string stageModule(const GraphSnapshot &graph,
                         const StageRequest &request);
 

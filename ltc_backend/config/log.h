@@ -1,8 +1,8 @@
 //===- log.h - Messages for the user ----------------------------*- C++ -*-===//
 //
 // Each message is one sentence. Messages go to the hook that the Python package
-// installs; messages logged earlier are stored until then. If the hook is
-// removed, warnings and errors go to stderr. Any thread may log.
+// installs; the first 64 messages logged earlier are stored until then. If the
+// hook is removed, warnings and errors go to stderr. Any thread may log.
 //
 //===----------------------------------------------------------------------===//
 

@@ -202,9 +202,9 @@ void registerOther(const OperatorHandle &op) {
               c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
 }
 
-/// Ops through which a program may use the device without having a tensor on
-/// it: those that torch (2.13) dispatches by their options and doesn't
-/// decompose (e2e_tests/backend/test_first_tensor.py compares the list with the
+/// Ops through which a script may use the device without having a tensor on it:
+/// those that torch (2.13) dispatches by their options and doesn't decompose
+/// (e2e_tests/backend/test_first_tensor.py compares the list with the
 /// dispatcher's). `empty` and `_to_copy` are hand-written.
 const char *const byDevice[] = {
     "_cudnn_init_dropout_state",

@@ -57,7 +57,8 @@ const char *reductionName(int64_t reduction) {
 }
 
 /// Returns a collective's kind, reduction, root, number of elements and dtype,
-/// which are equal on all ranks that take part in the collective.
+/// which are equal on all ranks that take part in the collective. The signature
+/// of a message names the other rank instead of a root.
 std::string signatureOf(const BackendCall &call, const Tensor &input,
                         const Tensor &output) {
   std::string_view kind = call.kind;

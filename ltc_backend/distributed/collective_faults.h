@@ -1,8 +1,8 @@
 //===- collective_faults.h - Ranks that differ, are late or end -*- C++ -*-===//
 //
 // Every collective has a name that its ranks share: its group, its number among
-// the group's collectives, and its signature (kind, reduction, dtype,
-// elements).
+// the group's collectives, and its signature (kind, reduction, root, elements,
+// dtype).
 //
 //   a rank differs   With option check_collectives, ranks exchange signatures
 //                    before each collective; if these differ, all ranks raise.

@@ -137,7 +137,8 @@ IValue onCpu(const IValue &value) {
   return list;
 }
 
-/// Runs eager's kernel immediately, for arguments that the kernel may reject.
+/// Runs eager's kernel immediately, for arguments that can't be traced: the
+/// kernel supports or rejects them.
 WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   runTracedCollectives(op.schema().name());
   Stack stack;

@@ -8,7 +8,7 @@
 // Negative) are bypassed. A view has the bits of its base.
 //
 // Conjugate and negative views are rare, so most of these kernels are
-// registered when the first one is created.
+// registered when the first such view is created.
 //
 //===----------------------------------------------------------------------===//
 

@@ -146,7 +146,7 @@ public:
 
 private:
   /// Finds the functional op at the kernel's first call, not at registration:
-  /// few programs call any of these ops, and comparing all schemas would delay
+  /// few scripts call any of these ops, and comparing all schemas would delay
   /// the first lazy tensor.
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());

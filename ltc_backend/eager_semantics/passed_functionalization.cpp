@@ -10,7 +10,7 @@
 // are functionalized (tracing/subclass_calls.h).
 //
 // The kernels are registered when the first such tensor or mode is created, so
-// that other programs don't pay for them.
+// that they cost nothing in other scripts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -32,8 +32,8 @@ void registerViewErrors();
 /// view_inverses.cpp.
 void registerAsStridedOfMemory();
 void registerViewInverses();
-/// Registers kernels for complex tensors; see math_bits.cpp and
-/// reinterpreting_views.cpp.
+/// Registers kernels for conjugate and negative views, and for views with a
+/// different dtype; see math_bits.cpp and reinterpreting_views.cpp.
 void registerMathBits();
 void registerReinterpretingViews();
 /// Registers kernels at key AutogradLazy; see reduction_gradients.cpp.

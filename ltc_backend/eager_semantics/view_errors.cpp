@@ -1,11 +1,11 @@
 //===- view_errors.cpp - Op and line in the errors of views ---------------===//
 //
-// A view op on a lazy tensor never reaches a kernel of the backend:
-// functionalization records the view, after it has run the op on Meta tensors
-// to determine the result's sizes (torch 2.13). So Meta kernels throw the
-// errors about a view's arguments. The kernels here call torch's Meta kernels
-// and add the context that errors of other ops have. They are unboxed and in
-// C++, so that they cost nothing if no error is thrown.
+// If traced_views.cpp doesn't trace a view (for example, because its arguments
+// are wrong), functionalization runs the op on Meta tensors to determine the
+// result's sizes (torch 2.13). So Meta kernels throw the errors about a view's
+// arguments. The kernels here call torch's Meta kernels and add the context
+// that errors of other ops have. They are unboxed and in C++, so that they cost
+// nothing if no error is thrown.
 //
 //===----------------------------------------------------------------------===//
 

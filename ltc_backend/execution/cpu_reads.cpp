@@ -8,8 +8,8 @@
 using namespace torch_ltc;
 
 struct CpuReads::State {
-  /// CPU tensors whose values may differ in the next call. They are held, so
-  /// that no address is reused.
+  /// CPU tensors whose values may differ in the next call of the captured
+  /// function. They are held, so that no address is reused.
   ska::flat_hash_map<c10::TensorImpl *, at::Tensor> changing;
   bool found = false;
 
@@ -36,10 +36,11 @@ struct CpuReads::State {
 
 namespace {
 
-// Callbacks are functions without state, so they find the state here.
+// The `CpuReads::State` of the thread, for RecordFunction callbacks, which have
+// no state.
 thread_local void *watching = nullptr;
 
-/// Marks the results of an op as changing.
+/// The context of an op whose results may differ in the next call.
 struct Changes final : at::ObserverContext {};
 
 bool isRandom(const at::RecordFunction &function) {
