@@ -193,8 +193,8 @@ def test_data_written_between_forward_and_backward() -> None:
     compare(program, x, torch.randn(2, 3).requires_grad_())
 
 
-#: Torch kernels that read sizes before and after they call other ops, on tensors whose
-#: memory was written through another view.
+#: Torch kernels that read sizes before and after they call other ops. The memory of their
+#: operands has been written through another view.
 STALE: dict[str, Callable[[Tensor], Tensor]] = {
     "spectrum": lambda y: torch.fft.rfft(y)[..., 1:],
     "spectrum of rows": lambda y: torch.fft.rfft2(y)[0],

@@ -1,5 +1,5 @@
-"""After the error of a failed op has been raised, a tensor that the op would have written
-has the value from before the op, as in eager."""
+"""After the error of a failed op has been raised, the tensor that the op would have written
+still has its old value, as in eager."""
 
 from __future__ import annotations
 

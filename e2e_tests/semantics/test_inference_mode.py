@@ -1,6 +1,6 @@
 """torch.inference_mode behaves as in eager: models, views and writes have eager's results,
-the same tensors are inference tensors, and the same uses of these are rejected outside of
-the mode."""
+the same tensors are inference tensors, and the same uses of inference tensors are rejected
+outside of the mode."""
 
 from __future__ import annotations
 

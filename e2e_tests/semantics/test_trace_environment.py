@@ -15,8 +15,9 @@ from subprocesses import run_python
 
 F32, F64 = torch.float32, torch.float64
 
-#: Programs whose results have the default dtype: ops with closed forms, meta kernels,
-#: constructors, numbers among the operands, ops that run eagerly.
+#: Programs whose results have the default dtype, which the tracer finds by a closed form or
+#: by a Meta kernel: constructors, ops with numbers among the operands, ops that run
+#: eagerly.
 PROGRAMS: dict[str, Callable[[str], object]] = {
     "unary": lambda d: torch.arange(1, 5, device=d).sqrt(),
     "several": lambda d: torch.arange(1, 5, device=d).exp().log() + 1,

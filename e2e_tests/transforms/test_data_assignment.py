@@ -1,5 +1,6 @@
 """`tensor.data = other` moves a tensor between the CPU and device lazy, as between the
-CPU and a GPU: the Python object, its gradient, its hooks and optimizers remain."""
+CPU and a GPU: the Python object stays the same, and its gradient, hooks and optimizers
+remain valid."""
 
 from __future__ import annotations
 

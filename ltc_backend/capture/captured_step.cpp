@@ -65,8 +65,8 @@ void CapturedStep::addSlot(const at::Tensor &tensor, std::string name) {
                    .inner = inner,
                    .data = tensorDataOf(inner),
                    .isShared = shared != nullptr});
-  // Also adds a slot for the view's value: if a step only reads the view, its
-  // parameter is this value, not the base's.
+  // Also adds a slot for the view's value: if a step only reads the view, the
+  // step's parameter is this value, not the base's.
   at::Tensor values = innerOf(tensor);
   if (shared && !values.is_same(inner))
     slots.push_back({.tensor = tensor,

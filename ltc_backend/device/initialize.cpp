@@ -28,8 +28,8 @@ namespace {
 
 std::atomic<bool> initialized{false};
 
-/// Sets the flags of torch::lazy that our pipeline requires, or whose features
-/// it replaces.
+/// Sets flags of torch::lazy to the values that our pipeline requires, and
+/// disables features that it replaces.
 void setTorchFlags() {
   // Makes torch's own code create the scalars 0, 1 and -1 with `MakeScalar`.
   FLAGS_torch_lazy_handle_special_scalars = true;

@@ -191,9 +191,9 @@ private:
 };
 
 /// The kernel of a "_c10d_functional" op at key Functionalize. Runs torch's own
-/// kernel on the user's tensors and immediately waits for its results, which
-/// only traces a wait: torch's deferred wait needs a wrapper that can't contain
-/// the device's functional tensors (2.13).
+/// kernel on the user's tensors and immediately waits for its results; this
+/// wait is only traced. torch's deferred wait can't be used: its wrapper can't
+/// contain the device's functional tensors (2.13).
 class FunctionalCollective final : public c10::OperatorKernel {
 public:
   explicit FunctionalCollective(c10::SafeKernelFunction previous)

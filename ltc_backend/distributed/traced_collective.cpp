@@ -58,8 +58,9 @@ public:
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
   }
 
-  /// Runs the traced ops before `reader`, a collective of group `number`, if
-  /// this thread traced the ops or the group has a traced collective.
+  /// To be called before `reader`, an untraced collective of group `number`.
+  /// Runs the traced ops if this thread traced them or if the group has a
+  /// traced collective.
   void runFor(int64_t number, const std::string &reader) {
     if (owner == LiveSet::ofThisThread() || groups.contains(number))
       run(reader);

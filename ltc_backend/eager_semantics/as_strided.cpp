@@ -165,8 +165,9 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
 }
 
 /// The kernel of `as_strided` at key AutogradLazy. Gradients go through `self`,
-/// even if it is a view with the dtype of its base: such a view may be a leaf,
-/// or may have been created without recording gradients.
+/// even if it is a view: it may be a leaf, or may have been created without
+/// recording gradients. If its dtype isn't its base's, they go through the
+/// base.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {

@@ -2,9 +2,9 @@
 //
 // Of the fallbacks of an op at a line, the first is logged at level info, and
 // the 10th, 100th, ... as a warning, because by then they are part of a loop.
-// Of the reads, only the first and the 10th are logged. All new programs are
-// logged: the 10th, 100th, ... at a line as a warning, the others at level
-// info.
+// Of the reads, only the first and the 10th are logged. `explainCompilation`
+// always logs: the 10th, 100th, ... program of a line as a warning, the others
+// at level info.
 //
 //===----------------------------------------------------------------------===//
 
