@@ -1,4 +1,4 @@
-"""The wheel, unpacked elsewhere, finds its libraries and compiles."""
+"""A wheel that is unpacked into any folder finds its libraries and compiles programs."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ TOLERANCE = {"nn.RNN": 5e-5, "nn.MultiheadAttention": 5e-5, "nn.Transformer": 5e
 
 @contextlib.contextmanager
 def _one_way() -> Iterator[None]:
-    """Disables eager's fast path of attention, which sets masked elements to zero."""
+    """Disables the fast path of eager's attention, because it sets masked elements to
+    zero."""
     enabled = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -107,8 +107,8 @@ def take(arguments: list[str]) -> dict:
 
 
 def native_share(results: dict) -> tuple[int, int]:
-    """Returns the number of regular float32 entries without a part that falls back, fails
-    or differs, and the number of all regular entries."""
+    """Returns the number of regular float32 entries whose parts all agree without a
+    fallback, and the number of all regular entries."""
     rows = [
         set(row["float32"].values())
         for entry, row in results.items()

@@ -1,4 +1,5 @@
-"""What users do in a loop costs no compilation, sync or fallback in steady steps."""
+"""Common calls in a training loop cause no compilation, sync or fallback in steady
+steps."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// The gradient function of a replay's results: raises an error, because they
-/// have no autograd graph.
+/// The gradient function of those results of a replay that require gradients:
+/// raises an error, because they have no autograd graph.
 struct NoGraph final : torch::autograd::Node {
   torch::autograd::variable_list
   apply(torch::autograd::variable_list &&) override {
@@ -34,7 +34,8 @@ struct NoGraph final : torch::autograd::Node {
 } // namespace
 
 /// Returns a message if a tensor that holds state or a constant has been
-/// changed since the last step; otherwise "".
+/// changed since the last step, or if a written one has an alias that wouldn't
+/// see the new value; otherwise "".
 std::string CapturedStep::checkSlots() {
   for (Slot &slot : slots) {
     if (!slot.isWritten && !slot.isRead)

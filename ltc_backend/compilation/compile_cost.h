@@ -3,8 +3,9 @@
 // Compilation takes time for each kernel that is new to the process, and little
 // for repeated parts: a program of 2,306 ops with 16 kernels takes 0.3 s, one
 // of 76 ops with 16 different kernels 0.5 s. So the cost is estimated from the
-// number of distinct nodes that no compiled graph has contained, and multiplied
-// by a factor that follows the measured times of earlier compilations.
+// number of ops and the number of distinct nodes that no compiled graph has
+// contained, and multiplied by a factor that follows the measured times of
+// earlier compilations.
 //
 //===----------------------------------------------------------------------===//
 

@@ -134,8 +134,8 @@ void countRejected() {
   open->countedRejected = rejected;
 }
 
-/// Prefixes of the file names of a folder's programs; empty if the folder can't
-/// be read.
+/// The beginnings of the names of a folder's program files; empty if the folder
+/// can't be read.
 using EntryNames = std::unordered_set<std::string>;
 
 const std::string programPrefix = "program-";

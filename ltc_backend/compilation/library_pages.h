@@ -57,8 +57,9 @@ private:
 };
 
 /// Releases the pages of this library. To be called after the registrations of
-/// `import torch`, which read most of them: a process that never has a lazy
-/// tensor doesn't need them again, and other processes read them on demand.
+/// `import torch`, which read most of its pages: a process that never has a
+/// lazy tensor doesn't need the pages again, and other processes read them on
+/// demand.
 void giveBackOwnPages();
 
 } // namespace torch_ltc

@@ -170,8 +170,8 @@ private:
                     signatureAndPlace(name));
   }
 
-  /// The ranks that have neither begun nor passed the collective, each with the
-  /// collective that it waits for instead, "" if unknown.
+  /// The ranks that have announced neither this collective nor a later one of
+  /// its group, each with the collective that it has announced instead, or "".
   std::map<int, std::string> lateRanks() const {
     std::map<int, std::string> late;
     for (int rank = 0; rank < name.group->getSize(); ++rank) {
@@ -257,8 +257,8 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
   }
 }
 
-/// Waits for the collective, and announces it after a second. The backend's own
-/// timeout ends the wait.
+/// Waits for the collective, and announces it after a second unless it is a
+/// message between two ranks. The backend's own timeout ends the wait.
 void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
   if (isAnnounced) // for an earlier collective, which failed
     Arrivals(name).withdraw();

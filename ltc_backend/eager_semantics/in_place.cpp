@@ -7,7 +7,8 @@
 // rejects. The kernels in this file precede functionalization's: they compute
 // the functional op's result themselves and compare its sizes and dtype with
 // those of the operand. If these differ, the op runs eagerly, which writes or
-// raises as eager does.
+// raises as eager does. A different dtype is allowed if the op is elementwise
+// and its result can be cast (in_place.h).
 //
 //===----------------------------------------------------------------------===//
 

@@ -35,8 +35,9 @@ namespace {
 
 /// Whether gradients of views of `self` may be requested: `self` has gradients,
 /// and other tensors share its memory. False for leaves, which eager rejects,
-/// and for subclasses: those with inner tensors are checked when they call the
-/// op on these, and a capture's fake tensors share no memory.
+/// for views, whose own calls are changed (replayLike), and for subclasses:
+/// those with inner tensors are checked when they call the op on these, and a
+/// capture's fake tensors share no memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_leaf() && !self.key_set().has(DispatchKey::Python) &&
