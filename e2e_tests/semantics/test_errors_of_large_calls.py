@@ -39,6 +39,10 @@ CALLS: dict[str, tuple[torch.dtype, Call]] = {
     "interpolation": (torch.int64, lambda x: _twice_as_long(x)),
     "pooling": (torch.bool, lambda x: F.avg_pool3d(x.view(1, 1, 2, 2, -1), 2)),
     "pooling of rows": (torch.int64, lambda x: F.adaptive_avg_pool1d(x.view(1, -1), 2)),
+    "convolution": (
+        torch.bool,
+        lambda x: F.conv2d(x.view(1, 1, 10, -1), x[:9].view(1, 1, 3, 3)),
+    ),
     "cubic samples of volumes": (torch.float32, lambda x: _cubic_samples(x)),
     "gradient of an empty result": (
         torch.float32,
