@@ -311,8 +311,14 @@ EXEMPT: dict[str, tuple[str, str]] = {
     "as_strided_scatter": ("", "eager fails an internal assertion"),
     "native_group_norm": ("", "eager fails an assertion on the memory format"),
     "_native_batch_norm_legit": ("out", "eager has no gradients of the statistics"),
-    "nn.functional.conv3d": ("", "the memory format depends on which library eager uses"),
-    "nn.functional.conv_transpose3d": ("", "the memory format depends on eager's library"),
+    "nn.functional.conv3d": (
+        "",
+        "the memory format depends on which library eager uses",
+    ),
+    "nn.functional.conv_transpose3d": (
+        "",
+        "the memory format depends on eager's library",
+    ),
     "randn": ("", "its samples save the accelerator's state, before there is one"),
 }
 
