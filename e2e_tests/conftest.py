@@ -52,10 +52,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Removes two walks over the stack from torch (2.13), which in pytest's deep stack
-    took a fifth of the sweeps' time: `torch.manual_seed` formats and keeps the stack
-    for each device that it doesn't initialize, and PyTorch's databases of samples search
-    the stack for a unittest."""
+    """Removes two stack walks from torch (2.13) that took a fifth of the sweeps' time,
+    because pytest's stack is deep: `torch.manual_seed` formats and keeps the stack for each
+    device that it doesn't initialize, and OpInfo searches the stack for a unittest when it
+    creates samples."""
     for device in (torch.cuda, torch.xpu, torch.mtia):
         device._lazy_call = lambda *_, **__: None
     if common := sys.modules.get("torch.testing._internal.common_utils"):
@@ -89,8 +89,8 @@ def clean_backend(request: pytest.FixtureRequest):
     program, would hide the failure."""
     torch.manual_seed(0)
     gc.collect()
-    # Objects that outlived the last test are mostly modules: if the collector searched
-    # them again for each test, a fast test would spend most of its time there.
+    # Objects that outlived the last test are mostly modules: if the collector searched them
+    # again for each test, a fast test would spend most of its time in the collector.
     gc.freeze()
     _settle()
     refused = torch_ltc.metrics()["compile_failures"]
@@ -107,7 +107,7 @@ def clean_backend(request: pytest.FixtureRequest):
 
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch) -> str:
-    """Returns an empty cache folder, which the processes that a test starts use."""
+    """Returns the path of a new cache folder for the processes that the test starts."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("TORCH_LTC_CACHE_DIR", str(folder))
     return str(folder)

@@ -1,4 +1,4 @@
-"""Counts events (steps, compilations, fallbacks) in a block, by the backend's metrics."""
+"""Counts a block's events (steps, compilations, fallbacks) from the backend's metrics."""
 
 from __future__ import annotations
 

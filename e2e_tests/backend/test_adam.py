@@ -25,7 +25,7 @@ def train(device: str, kind=torch.optim.AdamW, dtype=torch.float32, steps=4, **o
 
 
 def nodes(kind=torch.optim.AdamW, **options) -> int:
-    """Returns the number of nodes of a step for one parameter."""
+    """Returns the number of nodes that an optimizer step traces for one parameter."""
     parameter = nn.Parameter(torch.ones(3, device="lazy"))
     optimizer = kind([parameter], **options)
     with torch_ltc.config(auto_step=False):
@@ -88,8 +88,8 @@ def test_other_rates_are_no_new_programs() -> None:
 
 
 def test_parameters_and_state_keep_their_memory() -> None:
-    """Parameters and state are donated: a steady step allocates no new buffers for
-    them."""
+    """The buffers of parameters and state are donated: after the second step, no step
+    allocates more memory."""
     parameter = nn.Parameter(torch.ones(1000, 100, device="lazy"))
     optimizer = torch.optim.AdamW([parameter])
     gradient = torch.ones(1000, 100, device="lazy")

@@ -30,7 +30,7 @@ def test_a_failing_step_is_reported_by_the_read() -> None:
             later.cpu()
         text = str(caught.value)
         assert "aten::index_select" in text and "test_async.py" in text
-        # An error is raised once, and the next step is not affected.
+        # The read has raised the error, so neither this wait nor the next step raises it.
         torch_ltc.wait_device_ops()
         assert (table + 1).sum().isfinite().item()
         torch_ltc.wait_device_ops()
@@ -110,7 +110,7 @@ def test_steps_that_failed_before_an_error_was_raised_are_known() -> None:
         picked.cpu()
     assert torch.equal(table.cpu(), torch.ones(4, 2))
     torch_ltc.wait_device_ops()
-    # A later failure is reported.
+    # A step that fails later raises its own error.
     failing_update(table)
     with pytest.raises(IndexError, match="out of range"):
         torch_ltc.wait_device_ops()

@@ -76,8 +76,8 @@ def test_gradients_of_gradients() -> None:
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
 def test_gradients_beside_a_mask(mask: str) -> None:
-    """Calls the ops directly: with a mask, PyTorch's function uses them only at sizes that
-    are too large for a test."""
+    """Calls the ops directly, because with a mask, scaled_dot_product_attention only uses
+    them at sizes that are too large for a test."""
     torch.manual_seed(1)
     addend = MASKS[mask]()
     if addend.dtype == torch.bool:

@@ -51,8 +51,8 @@ def test_the_ops_line_is_named(refused, caplog) -> None:
 
 
 def test_a_training_step_goes_on(refused) -> None:
-    """A training loop with a step that can't be compiled has eager's parameters; the
-    steps before and after it are compiled."""
+    """A training loop in which one step can't be compiled gives eager's parameters; the
+    other steps are compiled."""
 
     def train(device: str) -> list[torch.Tensor]:
         torch.manual_seed(0)
@@ -89,7 +89,7 @@ def test_a_failed_run_leaves_the_model(refused) -> None:
         optimizer.zero_grad(set_to_none=False)
     with pytest.raises(IndexError, match=r"index_select.*out of range"):
         torch_ltc.wait_device_ops()
-    # The first step's value: one row has the gradient 2, the others 1.
+    # The value after the first step: the gradient is 2 for one row, and 1 for the others.
     expected = torch.full((4, 3), 0.5)
     expected[2] = 0
     assert torch.equal(weight.detach().cpu(), expected)

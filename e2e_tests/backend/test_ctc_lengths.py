@@ -1,5 +1,5 @@
-"""The lengths of a CTC loss may be numbers or tensors on either device; in each form they
-are inputs of the program, not constants."""
+"""The lengths of a CTC loss may be lists, or tensors on either device. In each form, a
+program that uses them has them as inputs, not as constants."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def test_lengths(lengths_on, in_one_row, reduction, zero_infinity) -> None:
     with counting() as counts:
         result = _loss("lazy", *form, **options)
     torch.testing.assert_close(result, _loss("cpu", *form, **options))
-    # Only in this form does a size depend on values.
+    # A size depends on values only if the targets are in one row and their lengths on the
+    # device.
     eager = in_one_row and lengths_on == "device"
     assert counts.fallback_calls == int(eager)
 

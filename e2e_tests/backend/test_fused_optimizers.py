@@ -153,8 +153,8 @@ def test_a_default_step_is_one_op_for_each_parameter() -> None:
 @pytest.mark.parametrize("fused", [True, False, None])
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.Adagrad])
 def test_states_are_loaded(kind: type, fused: bool | None) -> None:
-    """An optimizer continues from the state of eager's optimizer with fused=True, whose
-    step counts are on the parameters' device."""
+    """An optimizer continues from the state of a fused eager optimizer, which keeps step
+    counts on the parameters' device."""
     results = []
     for device in ("cpu", "lazy"):
         torch.manual_seed(1)

@@ -14,8 +14,9 @@ from torch import Tensor
 from torch_ltc._backend import bindings
 
 STEPS = 14
-#: The first step's program, one with varying numbers as dynamic scalars, the program for
-#: all sizes, and another one if sizes of the first traces are equal by accident.
+#: The most programs that a loop compiles: the first step's, one with varying numbers as
+#: dynamic scalars, one for all sizes, and another one if sizes of the first traces are
+#: equal by accident.
 MOST_COMPILATIONS = 4
 
 #: Two functions: one returns the inputs of step i, the other computes the loss from i,
@@ -406,7 +407,7 @@ def test_searches_of_any_sizes() -> None:
 
 
 def test_moments_of_any_sizes() -> None:
-    """std and var have eager's results, including those of equal elements."""
+    """std and var have eager's results, also if all elements are equal."""
     torch_ltc.reset_metrics()
     for n in (5, 7, 12, 100, 3, 1000):
         for x in (torch.full((n,), 2.0), torch.full((n, 3), 0.1), torch.randn(n) + 1e4):

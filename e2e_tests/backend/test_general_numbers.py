@@ -85,7 +85,7 @@ def _halves(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     return first.sum(0) - second.mean(0)
 
 
-#: Functions of three numbers from 1 to 90, which each round draws anew.
+#: Functions of three numbers from 1 to 90, which are random in each round.
 FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "pad to a constant": lambda make, n, m, k: F.pad(make(m, n), (0, 20 - n)) * 2,
     "pad on the left": lambda make, n, m, k: F.pad(make(n, 3), (0, 0, 20 - n, k)) * 2,
@@ -177,7 +177,7 @@ def test_numbers(name: str, varying_numbers: str, seed: int) -> None:
 
 
 def test_numbers_are_bound() -> None:
-    """At least three of five functions above run as programs for all sizes."""
+    """At least three of five of the functions above run as programs for all sizes."""
     bound = 0
     for name in ("pad by a number", "start", "roll", "view by strides", "outer"):
         torch_ltc.reset_metrics()

@@ -13,8 +13,9 @@ import torch_ltc
 from torch import nn
 
 STEPS = 12
-#: The first step's program (without optimizer state), the second step's, the program for
-#: all sizes, and another one if two sizes of the first traces are equal by accident.
+#: The most programs that a loop compiles: the first step's (without optimizer state), the
+#: second step's, one for all sizes, and another one if two sizes of the first traces are
+#: equal by accident.
 MOST_COMPILATIONS = 4
 
 Batch = Callable[[random.Random], tuple[torch.Tensor, ...]]
@@ -187,8 +188,8 @@ def test_tier_auto_generalizes_only_what_is_worth_it() -> None:
 
 
 def test_tier_auto_generalizes_a_loop_over_known_sizes() -> None:
-    """With bucketed lengths, no program is new after the first pass, and no program alone
-    is worth a compilation; one general program is compiled for all."""
+    """With bucketed lengths, no program is new after the first pass, and no single program
+    is worth a compilation; one general program is compiled for all lengths."""
     weight = torch.randn(256, 256)
     inputs = [torch.randn(32 * n, 256) for n in range(1, 9)]
     expected = [(x @ weight).tanh().sum() for x in inputs]

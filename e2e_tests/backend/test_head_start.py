@@ -30,7 +30,8 @@ def model(device: str) -> nn.Module:
 
 
 def train(device: str, steps: int = 8, accumulate: int = 1, odd=None) -> list:
-    """Returns losses and parameters. `odd(step, model)` does more work in some steps."""
+    """Returns losses and parameters. `odd(step, model)`, called in each step, does
+    additional work in some of them."""
     net = model(device)
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
     results = []

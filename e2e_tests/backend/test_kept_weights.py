@@ -26,7 +26,7 @@ def convolution() -> nn.Conv2d:
 
 
 class Inference:
-    """Runs inference steps of a convolution and compares them with eager's."""
+    """Runs inference steps of a convolution and compares their results with eager's."""
 
     def __init__(self) -> None:
         torch.lazy.empty_cache()
@@ -35,7 +35,7 @@ class Inference:
         self.before = kept_bytes()
 
     def step(self) -> int:
-        """Runs a step. Returns the bytes of weights cached since the construction."""
+        """Runs a step. Returns the bytes of weights cached since `__init__`."""
         x = torch.randn(2, 32, 9, 9)
         with torch.no_grad():
             result = self.lazy(x.to("lazy"))

@@ -120,7 +120,7 @@ def test_a_mark_of_the_first_batch_is_enough() -> None:
 
 
 def test_labels_follow_the_batch() -> None:
-    """Marking one input suffices for another input of the same size."""
+    """Marking one input suffices if another input has the same size."""
     network = nn.Linear(6, 4)
     on_lazy = nn.Linear(6, 4)
     on_lazy.load_state_dict(network.state_dict())
@@ -153,7 +153,8 @@ def test_a_wrong_prediction_is_corrected() -> None:
 
 
 def test_another_size_varies_too() -> None:
-    """Dimension 1 isn't marked; dimension 0 has one size in the first steps."""
+    """A size that isn't marked may vary, too: dimension 1 varies first, then the marked
+    dimension 0."""
     shapes = [(8, 20), (8, 30), (5, 30), (6, 17)]
     counts = _loop(lambda x: x.view(-1).exp().view(x.shape), shapes, _dynamic(0))
     assert counts == [1, 1, 0, 0]
@@ -237,8 +238,8 @@ def test_a_pending_tensor_is_computed() -> None:
 
 
 def test_torch_marks() -> None:
-    """torch's marks, attributes of the Python object that torch.compile reads, are
-    accepted."""
+    """The functions of torch._dynamo that mark sizes accept lazy tensors. They set
+    attributes of the Python object, which torch.compile reads."""
     x = torch.ones(5, 3).to("lazy")
     torch._dynamo.mark_dynamic(x, 0)
     torch._dynamo.mark_static(x, 1)

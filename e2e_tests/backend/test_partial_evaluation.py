@@ -67,7 +67,8 @@ def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
     weight.mul_(3)
     torch_ltc.mark_step()
     assert weight.tolist() == [6.0] * 3
-    # The next step sees the writes; what depends on the failure has no value there either.
+    # The next step sees the writes. Its results that depend on the failed op have no
+    # values.
     both = (weight + 1, failed.float().sum() + weight)
     weight.add_(4)
     torch_ltc.mark_step()
@@ -112,7 +113,8 @@ WRITES = [
 @pytest.mark.parametrize("is_new", [False, True])
 @pytest.mark.parametrize("write", WRITES, ids=lambda write: write.__name__)
 def test_a_failed_write_leaves_the_value(write: Callable, is_new: bool) -> None:
-    """`is_new`: whether the tensor is computed in the step whose write fails."""
+    """The tensor keeps the value that it had before the failed write. `is_new`: whether the
+    step whose write fails also computes the tensor."""
     expected = torch.arange(9.0) * 2
     with pytest.raises(IndexError):
         write(expected, torch.tensor([99]))

@@ -1,4 +1,4 @@
-"""Random numbers equal eager CPU's for the same seed."""
+"""Random numbers equal eager's for the same seed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def _all_draws(device: str) -> list[torch.Tensor]:
 
 @pytest.mark.parametrize("module", [torch, torch.lazy], ids=["torch", "torch.lazy"])
 def test_state_round_trip(module) -> None:
-    """A restored state gives the same numbers on either device: both share a generator."""
+    """A restored state gives the same numbers on either device, because the devices share a
+    generator."""
     torch.manual_seed(5)
     torch.rand(3, device="lazy")
     state = module.get_rng_state()

@@ -1,4 +1,4 @@
-"""In nn.LSTM and nn.GRU, a direction of a layer is one op and its gradient another."""
+"""In nn.LSTM and nn.GRU, each direction of a layer is one op and its gradient another."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ CALLS: dict[str, tuple[Callable, tuple[tuple[int, ...], ...]]] = {
 
 @contextmanager
 def formulas_run() -> Iterator[list[str]]:
-    """Yields the names of the formulas' functions that the block calls."""
+    """Yields a list to which each call of a formula in the block adds the formula's
+    name."""
     names: list[str] = []
 
     def note(frame, event, _) -> None:
@@ -72,7 +73,7 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
         for turn in range(3):
             operands = _operands(name)
             eager = call(*operands)
-            if turn == 2:  # pending operands, which were data before
+            if turn == 2:  # pending operands, after computed ones
                 operands = [x * 1.5 for x in operands]
                 eager = call(*operands)
             there = [x.to("lazy") for x in operands]
@@ -168,8 +169,8 @@ def test_default_dtypes() -> None:
 
 
 def test_a_recording_holds_no_tensors() -> None:
-    """Remembered calls and their lists of operands hold no tensors, which would otherwise
-    be computed and kept alive.
+    """Remembered calls and their lists of operands hold no tensors, because these would be
+    computed and kept alive.
     """
     torch_ltc.mark_step()
     torch_ltc.wait_device_ops()

@@ -259,7 +259,8 @@ def test_models_of_their_own_train_as_alone() -> None:
             optimizer.step()
         return [p.detach().cpu() for p in net.parameters()]
 
-    # A thread draws its weights under the lock, because all threads share a generator.
+    # A thread initializes its weights under the lock, because all threads share a random
+    # generator.
     lock = threading.Lock()
     expected = [train(seed, "cpu") for seed in range(4)]
     results: dict[int, list[torch.Tensor]] = {}

@@ -200,9 +200,9 @@ def test_a_program_that_costs_more_than_its_compilation_is_compiled() -> None:
 def test_a_compilation_begins_when_it_would_have_paid(
     processors: int | None, paid: float
 ) -> None:
-    """The compilation begins when a compiled program would have saved the 0.15 s that it
-    takes to load the compiler or, if a processor is idle, a third of that time. A compiled
-    program saves less than half of the time of an interpreted one."""
+    """The compilation begins when a compiled program would have saved the time for loading
+    the compiler (0.15 s) or, if a processor is idle, a third of this time. A compiled
+    program is expected to save 40% of the interpreted program's time."""
     program = f"""
         import os, time
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:{processors}])
@@ -318,9 +318,10 @@ FEW_STEPS = """
 
 
 def test_what_is_not_compiled_loads_no_compiler_and_no_runtime(tmp_path: Path) -> None:
-    """A process that compiles nothing loads neither compiler nor runtime, which need more
-    memory than small programs. A program that another process has compiled is found in
-    the disk cache by the name of its entry."""
+    """A process that neither compiles nor runs a compiled program loads neither compiler
+    nor runtime, because these need more memory than small programs. A program that another
+    process has compiled is found in the disk cache by its name, and the runtime is
+    loaded."""
     environment = {"TORCH_LTC_TIER": "auto", "TORCH_LTC_CACHE_DIR": str(tmp_path)}
 
     def run(steps: int, compiled: bool) -> list[str]:

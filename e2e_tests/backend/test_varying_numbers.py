@@ -15,8 +15,8 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: One program with constants, one with dynamic scalars, and more if other tensors are alive
-#: in the first steps than later.
+#: One program with constants, one with dynamic scalars, and more if the live tensors of the
+#: first steps differ from those of later steps.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]
@@ -139,7 +139,7 @@ WRITES: dict[str, Callable[[int, torch.Tensor], object]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_at_another_place_is_the_same_program(name: str) -> None:
-    # The copy that the test makes needs programs beside those of the step.
+    # The copies that `written` makes need programs in addition to those of the steps.
     check(written(WRITES[name]), MOST_PROGRAMS + 2)
 
 

@@ -45,7 +45,7 @@ TRAINED = [(backend, name) for backend in COMPILERS for name in catalogue.ENTRIE
 
 
 def variables(peer: Peer | None, importable: bool) -> dict[str, str]:
-    """Returns the environment variables of a process that can use the peer."""
+    """Returns the environment variables that a process needs to use the peer."""
     if peer is None:
         return {}
     if importable:

@@ -198,7 +198,8 @@ def test_attention(options: dict, dynamic: bool) -> None:
         result = function(x)
         result.square().sum().backward()
         results.append([result.detach(), x.grad])
-    # Excludes dropout: eager's flash attention draws random numbers in another order.
+    # Results with dropout aren't compared: eager's flash attention generates random numbers
+    # in a different order.
     if "dropout_p" not in options:
         torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
     with torch.no_grad():

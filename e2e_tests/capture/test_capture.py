@@ -124,7 +124,8 @@ def test_rate_set_by_hand_is_learnt_once() -> None:
             training.run(5)
 
     lazy = both(script)
-    # When the rate changes for the first time, a trace shows which numbers follow from it.
+    # When the learning rate changes for the first time, the step is traced, which shows
+    # which numbers depend on the rate.
     assert lazy.call.fallbacks == {"a hyperparameter changed for the first time": 1}
 
 

@@ -1,5 +1,5 @@
 """A captured function whose calls seldom repeat a program is soon traced as without
-`capture`, and captured once its calls repeat one."""
+`capture`, and captured again once its calls repeat a program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch_ltc._capture import capture as module
 
 @pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of each recorded call."""
+    """Returns a list to which each recorded call appends its index among all calls."""
     made: list[int] = []
     record = module.Captured._record
 
@@ -64,7 +64,8 @@ def test_calls_that_repeat_at_last(recordings: list[int]) -> None:
 
 
 def test_replays_pay_for_recordings(recordings: list[int]) -> None:
-    """An epoch with a smaller last batch is captured in each epoch."""
+    """If each epoch ends with a smaller batch, three calls of an epoch are recorded and
+    four are replayed."""
     step = torch_ltc.capture(total._function)
     for _ in range(30):
         for size in [8] * 6 + [5]:

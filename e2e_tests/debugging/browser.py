@@ -21,8 +21,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 def find_browser() -> str | None:
-    """Returns the installed browser, otherwise one that playwright downloaded, otherwise
-    None."""
+    """Returns the path of the installed browser, otherwise of one that playwright
+    downloaded, otherwise None."""
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -95,7 +95,7 @@ class Browser:
         return message
 
     def _target(self) -> str:
-        """Opens a tab and returns its session."""
+        """Opens a tab and returns its session ID."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         return attached["sessionId"]

@@ -397,8 +397,8 @@ for option, function in (("step_log_file", torch.sin), ("cache_dir", torch.exp))
 
 
 def test_log_handlers_may_ask() -> None:
-    """A handler reads the logs and the cache's statistics: no lock is held while a warning
-    is logged."""
+    """A log handler may read the logs and the cache's statistics, because no lock is held
+    while a warning is logged."""
     output = run_python(HANDLERS_THAT_ASK, timeout=60).stdout
     assert output.count("(option step_log_file)") == 1, output
     assert "cache" in output, output

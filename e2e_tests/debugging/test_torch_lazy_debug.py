@@ -69,8 +69,8 @@ def test_ir_debug_adds_lines(tmp_path: Path) -> None:
 
 
 def test_sync_multi() -> None:
-    """torch::lazy's own pipeline, which torch._lazy doesn't use but other code may, runs
-    with our lowering context."""
+    """torch::lazy's own pipeline, which torch._lazy doesn't use, but other code may use,
+    works with torch_ltc's lowering context."""
     x = torch.arange(3.0).to("lazy")
     doubled = x * 2
     more = doubled + 0.5

@@ -28,7 +28,8 @@ def test_transposed(name):
     )
 
 
-# The bias's gradient isn't tested alone: eager only computes it with the weight's.
+# The bias's gradient isn't tested alone: eager only computes it together with the weight's
+# gradient.
 @pytest.mark.parametrize("wanted", range(2))
 def test_one_gradient(wanted):
     mask = [number == wanted for number in range(3)]

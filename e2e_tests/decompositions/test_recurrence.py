@@ -1,4 +1,4 @@
-"""Decompositions of recurrent layers into their steps."""
+"""Decompositions of recurrent layers into their time steps."""
 
 import pytest
 import torch

@@ -1,5 +1,5 @@
-"""Saves distributed checkpoints of training on a device, from which any number of ranks on
-either device can resume. Each rank of test_checkpoint.py calls these functions."""
+"""Saves distributed checkpoints of training on a device, and loads them on either device
+with any number of ranks. Each rank of test_checkpoint.py calls these functions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _values(model: nn.Module) -> list[torch.Tensor]:
 
 
 def save(rank: int, folder: str) -> None:
-    """Saves checkpoints after a step: at once, and while the next step runs."""
+    """Saves checkpoints after a step: synchronously, and while the next step runs."""
     warnings.simplefilter("ignore")
     savers = dist.new_group()  # concurrent with the next step's collectives
     for name, device in itertools.product(MODELS, ("cpu", "lazy")):

@@ -118,7 +118,8 @@ def _to_all(device, group, is_async):
     pieces = [_numbers(device, 2, offset=i) for i in range(size)]
     received = [torch.zeros(2, device=device) for _ in range(size)]
     sent = _numbers(device, size * 2, 3)
-    # Each rank sends one row more to the next rank, and one less to the previous rank.
+    # If there are more than two ranks, each sends one row more to the next rank, and one
+    # less to the previous rank.
     splits = [2] * size
     splits[(rank + 1) % size] += size > 2
     splits[(rank - 1) % size] -= size > 2

@@ -17,7 +17,8 @@ from torch_ltc._diagnostics.collective_lanes import exchanges
 
 
 class Branches(nn.Module):
-    """The step number determines the branch; the other branch has no gradient."""
+    """Runs one of two branches, alternating between steps; the other branch has no
+    gradient."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +126,8 @@ CASES = {
         {"hook": lambda: (None, default_hooks.fp16_compress_hook)},
     ),
     "PowerSGD": (_perceptron, {"hook": _power_sgd}),
-    # Tests the order of a bucket's parameters, in which random numbers are drawn.
+    # Tests the order of a bucket's parameters: PowerSGD generates random numbers in this
+    # order.
     "PowerSGD of one bucket": (_perceptron, {"hook": _power_sgd, "bucket_cap_mb": 25}),
     "hook in Python": (_perceptron, {"hook": _python_hook}),
 }

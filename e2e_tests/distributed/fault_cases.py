@@ -137,8 +137,8 @@ def leave_traced(rank: int, folder: str) -> None:
 
 
 def die(rank: int, place: str, folder: str) -> None:
-    """Kills rank 1. The other ranks write their error, and the seconds between the kill
-    and the error."""
+    """Kills rank 1. The other ranks write their errors and the seconds between the kill and
+    the error to files."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4)).to("lazy")
     ddp = DistributedDataParallel(model)

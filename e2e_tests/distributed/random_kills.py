@@ -138,8 +138,9 @@ class Job:
         return codes == [0] * RANKS
 
     def _kill(self, processes: list, phase: mmap.mmap) -> None:
-        """Kills a rank at a random moment of a random phase of its Python code. Steps run
-        asynchronously: at that moment the worker may be in an earlier phase."""
+        """Kills a rank at a random moment of a random phase of its Python code. Because
+        steps run asynchronously, the worker may still run an earlier phase at that
+        moment."""
         victim = self.generator.randrange(RANKS)
         wanted = self.generator.randrange(len(PHASES) if victim == 0 else 5)
         delay = self.generator.uniform(0, 1 if wanted == 0 else 0.05)

@@ -1,5 +1,5 @@
 """FSDP2 (`fully_shard`) on device lazy: losses and parameters equal eager's, a step is
-one program, and parts of parameters are gathered and reduced without a cut."""
+one program, and parameters are gathered and gradients are reduced without a cut."""
 
 from __future__ import annotations
 
