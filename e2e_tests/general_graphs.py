@@ -35,13 +35,13 @@ def trace(function: Callable[[], Any]) -> Any:
 
 
 def _without_messages(text: str) -> str:
-    """Removes the messages of errors, which may contain the sizes of the traced graph."""
+    """Removes error messages, which may contain the sizes of the traced graph."""
     return re.sub(r'(assert_msg=|torch\.constant\.str )"[^"]*"', r"\1", text)
 
 
 def same(ours: Any, program: Any, stages: bool = True) -> None:
-    """Asserts that two programs have the same graph (ops, arguments, operands, shapes)
-    and, with `stages`, the same input of the compiler, except for messages of errors.
+    """Asserts that two programs have the same graph (ops, arguments, operands, shapes) and,
+    with `stages`, the same compiler input, except for error messages.
     """
     assert _without_messages(ours.ir()) == _without_messages(program.ir())
     rows = zip(ours.inputs(), program.inputs())
@@ -114,7 +114,7 @@ def _by_skeleton(programs: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 class Growth:
-    """Replaces sizes of tensors, so that equal sizes stay equal. The new sizes aren't
+    """Replaces sizes of tensors, so that equal sizes stay equal. The new sizes are never
     smaller, so that indices stay in range."""
 
     def __init__(self, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Ranks that share an empty disk cache compile each program only once altogether."""
+"""Together, ranks that share an empty disk cache compile each program only once."""
 
 from __future__ import annotations
 

@@ -87,7 +87,8 @@ def test_follows_eager(optimizer: str, dialect: str) -> None:
     expected, eager = eager_losses(optimizer)
     training = Training("lazy", optimizer)
     initial = [group["lr"] for group in training.optimizer.param_groups]
-    # The exported values include the random numbers of the trace; `next` draws new ones.
+    # The exported values include the random numbers of the trace; `next` generates new
+    # ones.
     exported = torch_ltc.export_step(
         training.step,
         (batches()[0],),

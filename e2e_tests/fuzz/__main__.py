@@ -1,4 +1,4 @@
-"""Compares programs by seed, in a subprocess that may crash:
+"""Compares the random programs of some seeds with eager, in a subprocess that may crash:
 
     python -m fuzz --seeds 0-9999 [--loops] [--results results.json] [--shrink]
 

@@ -27,8 +27,8 @@ MOVES = 4
 
 
 class MovedByAnUlp(TorchDispatchMode):
-    """Perturbs each rounded result, which shows how well the inputs determine the
-    program's results. With seed 0, terms that nearly cancel are made to cancel exactly.
+    """Perturbs each rounded result, which shows how well the inputs determine the program's
+    results. With seed 0, results of terms that nearly cancel are set to zero instead.
     """
 
     def __init__(self, seed: int) -> None:

@@ -18,7 +18,7 @@ OTHERS = [torch.int64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.
 
 
 class Rejected(Exception):
-    """This draw doesn't yield a line of a program."""
+    """Raised if the drawn op and its arguments can't be a line of the program."""
 
 
 def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
@@ -28,9 +28,9 @@ def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
 
 def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
     """Returns a function that restores the current elements and geometry of `tensor`: an
-    in-place op that was tried but not drawn may have changed both (`as_strided_`, `t_`).
-    The function returns False if the tensor has changed whether it requires gradients,
-    which can't be undone."""
+    in-place op that was tried and rejected may have changed both (`as_strided_`, `t_`). The
+    function returns False if the tensor has changed whether it requires gradients, which
+    can't be undone."""
     required = tensor.requires_grad
     storage = tensor.untyped_storage()
     elements = storage.clone()
@@ -82,8 +82,8 @@ class Drawing:
 
     def _accepted(self) -> list[Line]:
         """Returns the lines before the first one that eager rejects when the whole program
-        runs. While lines were drawn, autograd may have remembered writes of rejected ops,
-        although the writes were undone.
+        runs. The whole program may run differently: while lines were drawn, autograd may
+        have recorded writes of rejected ops, although these were undone.
         """
         scope = scope_of("cpu", lambda name, tensor: None)
         torch.manual_seed(self.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PROGRAMS = {
-    # A kernel argument that had no elements, but several rows, had no pointer type.
+    # A kernel argument without elements, but with several rows, had no pointer type.
     "cumsum without elements": """
 v0 = grid(1, [5, 0], torch.float32)
 v1 = aten.cumsum.default(v0, -2)
@@ -43,7 +43,7 @@ v1 = aten.unfold.default(v0, 0, 1, 2)
 v2 = grid(111, [], torch.bfloat16)
 aten.mul_.Tensor(v1, v2)
 """,
-    # A stride of 0 doesn't make a tensor without elements an expanded tensor.
+    # A tensor without elements isn't expanded, even if it has a stride of 0.
     "write to nothing of stride 0": """
 v0 = grid(462, [3, 0, 1], torch.float32)
 v1 = aten.squeeze.default(v0)
@@ -73,7 +73,7 @@ v4 = below(5, 560, [1])
 v5 = aten.index_fill.int_Scalar(v3, -2, v4, 1)
 v6 = aten.view.default(v5, [6, 5, 1])
 """,
-    # Eager's result is row-major, so numbers are drawn in that order.
+    # Eager's result is row-major, so random numbers are generated in that order.
     "power of a transposed exponent": """
 v0 = grid(62, [7, 2], torch.bool)
 v1 = aten.transpose.int(v0, 1, 0)
@@ -110,7 +110,8 @@ v1 = aten.unsqueeze.default(v0, 2)
 v2 = grid(99, [], torch.float64).requires_grad_()
 aten.eq_.Tensor(v1, v2)
 """,
-    # torch's functionalization sums the windows that contain an element.
+    # torch's functionalization sums the values that several windows contain for one
+    # element.
     "write to one of overlapping windows": """
 v0 = order(170, [7, 5], torch.int32)
 v1 = aten.unfold.default(v0, -2, 4, 1)
@@ -211,7 +212,7 @@ v12 = aten.copysign.Scalar(v11, -1)
 v13 = aten.select.int(v12, 1, 2)
 aten.ne_.Tensor(v10, v13)
 """,
-    # as_strided_ has replaced the base by another view of the memory.
+    # as_strided_ has replaced the base with a smaller view of its memory.
     "as_strided of a view of a shrunk base": """
 v0 = noise(440, [2], torch.float32)
 v1 = aten.select.int(v0, 0, 1)
@@ -228,7 +229,7 @@ v18 = aten.digamma.default(v10)
 v21 = aten.mish.default(v18)
 aten.lgamma_.default(v21)
 """,
-    # The write is to a view of a tensor that refers to one element three times.
+    # The base of the written view refers to one element three times.
     "as_strided_ with a stride of 0": """
 v79 = grid(1, [1], torch.float64)
 aten.as_strided_.default(v79, [1, 1, 3], [0, 1, 0])

@@ -1,5 +1,5 @@
-"""Functions that the lines of training loops call: modules that containers can hold,
-moves of state, and the final state of a model and its optimizer."""
+"""Modules and functions that the lines of training loops use: layers, ways to save and
+replace values, and the final state of a model and its optimizer."""
 
 from __future__ import annotations
 
@@ -159,7 +159,8 @@ class Twice(nn.Module):
 
 
 class Taken(nn.Module):
-    """Reverses the order of the features and scales one of them."""
+    """Reverses the order of the features, scales one of them, and adds a tenth of one
+    element."""
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ def through_vector(model: nn.Module, factor: float) -> None:
 
 
 def drawn_again(work: Callable[[], Any]) -> Any:
-    """Runs `work`, then restores the state of the generator that it drew from."""
+    """Runs `work`, then resets the random generator to its state before the call."""
     state = torch.get_rng_state()
     result = work()
     torch.set_rng_state(state)

@@ -96,7 +96,7 @@ class _Loop:
         return [*layers, "nn.AdaptiveAvgPool2d(2)", "nn.Flatten()", f"nn.Linear(16, {self.classes})"]  # fmt: skip
 
     def _over_time(self) -> list[str]:
-        """Returns layers that map sequences with 4 features to such sequences."""
+        """Returns layers whose operand and result are sequences with 4 features."""
         choices = (
             "First(nn.LSTM(4, 4, batch_first=True))", "First(nn.GRU(4, 4, batch_first=True))",
             "First(nn.RNN(4, 2, batch_first=True, bidirectional=True))",

@@ -1,4 +1,4 @@
-"""Compares calls with odd arguments on device `lazy` with eager, in a subprocess that
+"""Calls ops with odd arguments and compares device `lazy` with eager, in a subprocess that
 may crash:
 
     python -m fuzz.odd_calls --each 20 [--ops 'nll|softmax'] [--seed 0]
@@ -31,7 +31,7 @@ from fuzz.odd_arguments import odd_call
 from fuzz.recorded_calls import Call, recorded_calls
 from torch.utils._pytree import tree_flatten, tree_map
 
-#: Ops whose calls have no unique result, with the reason.
+#: Patterns of ops that aren't compared, with the reason.
 LEFT_OUT = {
     r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialized memory",
     r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
@@ -206,7 +206,8 @@ def names(pattern: str = "") -> list[str]:
     ]
 
 
-#: What a process notes: the position of the current call, and whether eager has run it.
+#: What a child process writes to shared memory: the position of the current call, and
+#: whether eager has run it.
 _AT = struct.Struct("qq")
 
 

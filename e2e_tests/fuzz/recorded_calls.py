@@ -1,5 +1,5 @@
-"""Calls of ATen ops that eager accepts, recorded op by op from the samples of PyTorch's
-OpInfo database, with their gradients."""
+"""Calls of ATen ops that eager accepts, recorded while the samples of PyTorch's OpInfo
+entries and their gradients run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _copy(value: Any) -> Any:
 
 
 class _Recorder(TorchDispatchMode):
-    """Records an op's first calls that differ in ranks, dtypes or argument types."""
+    """Records the first calls of each op that differ in ranks, dtypes or argument types."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -225,7 +225,8 @@ def norm_all(d: Drawing) -> Drawn:
 
 
 def shift(by_scalar: bool) -> Callable[[Drawing], Drawn]:
-    """Draws shifts by 0 to 3 bits: C++ doesn't define shifts by the width or more."""
+    """Draws shifts by 0 to 3 bits, because shifts by the width or more are undefined in
+    C++."""
 
     def rule(d: Drawing) -> Drawn:
         a = Drawn()

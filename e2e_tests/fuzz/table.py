@@ -32,8 +32,8 @@ LEFT_OUT = {
     "exponential": "only the in-place form can be called",
 }
 
-#: In these families backward ops only occur in gradients: their operands are results of
-#: the forward op.
+#: Families whose backward ops aren't drawn, because their operands must be results of the
+#: forward op.
 _GRADIENTS = {
     "convolution", "data_movement", "embedding", "loss", "normalization",
     "pooling", "reduction",

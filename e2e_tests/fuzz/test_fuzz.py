@@ -48,8 +48,8 @@ def test_a_seed_is_a_program() -> None:
 
 @pytest.mark.parametrize("seed", [4761, 3, 4, 5, 6])
 def test_what_was_drawn_is_what_runs(seed: int) -> None:
-    """Ops that are tried but not drawn have no effect on the values of the drawing: in seed
-    4761, such an `as_strided_` left its geometry behind."""
+    """Ops that are tried and rejected don't change the values of the drawing. With seed
+    4761, a rejected `as_strided_` once changed a tensor's geometry."""
     drawing = Drawing(seed)
     program = drawing.program(drawing.random.randint(5, 60))  # like `draw`
     left = {n: (t.shape, t.stride(), t.dtype) for n, t in drawing.values.items()}
@@ -68,8 +68,8 @@ def test_what_was_not_drawn_leaves_no_gradient() -> None:
 
 
 def test_a_moved_probability_is_one() -> None:
-    """Values in [0, 1] may be probabilities of a draw, so they stay in [0, 1] when they
-    are perturbed (seed 9366)."""
+    """Values in [0, 1] may be probabilities for `bernoulli`, so they stay in [0, 1] when
+    they are perturbed (seed 9366)."""
     text = """
 v0 = grid(1, [20], torch.float32)
 v1 = aten.bernoulli.default(aten.clamp.default(v0, 0, 1))

@@ -14,7 +14,7 @@ from fuzz.recorded_calls import Call, recorded_calls, tensors
 from torch.utils._pytree import tree_map
 
 DRAWS = 5
-#: How many of the 583 recorded ops must be traced, decomposed ones included, at more than
+#: How many of the 583 recorded ops, including decomposed ones, must be traced at more than
 #: two sizes of one skeleton.
 LEAST_OPS = 450
 

@@ -1,6 +1,6 @@
 """Lowers files of the torch stage to linalg with torch-mlir's own passes. Runs in
-torch-mlir's own environment, which has a different LLVM than ours: never import
-this elsewhere. Prints a line for each file: its name, "ok" or "failed"."""
+torch-mlir's own environment, which has a different LLVM than torch_ltc: never import this
+module elsewhere. Prints a line for each file: its name, "ok" or "failed"."""
 
 import sys
 

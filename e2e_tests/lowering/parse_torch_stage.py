@@ -1,5 +1,6 @@
 """Parses and verifies files with torch-mlir. Runs in torch-mlir's own
-environment, which has a different LLVM than ours: never import this elsewhere."""
+environment, which has a different LLVM than torch_ltc: never import this module
+elsewhere."""
 
 import sys
 

@@ -19,7 +19,8 @@ PIPELINES = [
     ["--ltc-torch-to-stablehlo"],
     ["--ltc-linalg-to-kernels"],
 ]
-#: Patterns for sizes, types, values and ops. A mutation replaces a match by another match.
+#: Patterns for sizes, types, values and ops. A mutation replaces one match of a pattern
+#: with another match.
 KINDS = [
     r"(?<![\w%#.])-?\d+(?![\w.])",
     r"\b(?:f32|f64|si64|i1|ui8|bf16|i64|unk)\b",

@@ -1,5 +1,5 @@
-"""The op table matches the installed torch, and every op in it is traced: no row is
-dead."""
+"""The op table matches the installed torch, and every op in it is traced, so no row is
+unused."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_training_steps(name: str, parser: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", tasks.NAMES)
 def test_programs_of_a_backend_lower(name: str, parser: str, tmp_path: Path) -> None:
     """Programs for registered backends contain nothing that torch-mlir doesn't lower,
-    though our own torch stage may (GAPS)."""
+    although the torch stage for torch_ltc's own compiler may (GAPS)."""
     texts: list[str] = []
 
     def compile(program):

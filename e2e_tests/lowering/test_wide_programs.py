@@ -1,5 +1,5 @@
 """Programs that join, write or unroll many parts have eager's values, and their compile
-time is linear."""
+time is linear in the number of parts."""
 
 from __future__ import annotations
 

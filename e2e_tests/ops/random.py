@@ -1,4 +1,4 @@
-"""Random ops: for each seed, their numbers are exactly those of eager CPU."""
+"""Random ops: for each seed, their results are exactly eager's."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ REDUCTIONS = {
     "matrix norm of a product": lambda x: (x * x.sigmoid()).square().sum(),
 }  # fmt: skip
 
-#: (rows, columns): few long rows, many short ones, and sizes with no common divisors.
+#: (rows, columns): few long rows, many short ones, and sizes that aren't powers of 2.
 SHAPES = [(1 << 13, 1 << 13), (1 << 22, 16), (64 * 1031, 126)]
 
 

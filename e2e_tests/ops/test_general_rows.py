@@ -1,5 +1,5 @@
-"""Each row of the op tests has eager's results at random sizes, by one program for all
-sizes where there is one."""
+"""Each row of the op tests has eager's results at random sizes, from one program for all
+sizes if there is such a program."""
 
 from __future__ import annotations
 

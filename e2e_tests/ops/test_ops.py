@@ -75,7 +75,8 @@ def test_op(row: Row, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize(("row", "dtype"), all_cases())
 def test_op_by_op(row: Row, dtype: torch.dtype) -> None:
-    """Each row has eager's results in the interpreter, which runs new programs."""
+    """Each row has eager's results in the interpreter, which runs programs until they are
+    compiled."""
     with torch_ltc.config(tier="interpret"):
         compare(row, dtype)
 

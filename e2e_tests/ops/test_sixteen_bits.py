@@ -219,7 +219,8 @@ def _number(x: Tensor) -> Tensor:
     return torch.tensor(0.37, device=x.device)
 
 
-#: Functions with a float32 tensor of rank 0, which most of eager's kernels first round.
+#: Functions with a float32 tensor of rank 0, which most of eager's kernels first round to
+#: 16 bits.
 WITH_RANK_0: dict[str, Callable[[Tensor], Tensor]] = {
     "add": lambda x: x + _number(x),
     "alpha": lambda x: torch.add(x, _number(x), alpha=3),
@@ -280,8 +281,9 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's instructions")
 def test_processors_with_16_bit_arithmetic_round_each_product(tmp_path: Path) -> None:
-    """The assembly for such a processor rounds each product, unlike fused operations, which
-    round only once. The assembly is checked even if this processor can't execute it."""
+    """The assembly for a processor with 16-bit arithmetic rounds each product: it has no
+    fused multiply-adds, which round only once. The assembly is checked even if this
+    processor can't execute it."""
     text = """
         import torch
         a, b, c = torch.randn(3, 64).half().to("lazy")

@@ -1,4 +1,5 @@
-"""Zeros of both signs, infinities, NaN and denormal numbers are passed to each function.
+"""Functions have eager's results for zeros of both signs, infinities, NaN and denormal
+numbers.
 
 The number of elements is a multiple of 64: for a remainder that doesn't fill a vector,
 eager computes some functions differently.
@@ -166,7 +167,7 @@ EXTREMES = {
 
 @pytest.mark.parametrize("name", EXTREMES)
 def test_extremes(name: str) -> None:
-    """Results are eager's to the digits that float32 has for denormal numbers."""
+    """Results equal eager's up to the precision of denormal float32 numbers."""
     x, function = EXTREMES[name]
     wanted, result = function(x), function(x.to("lazy")).cpu()
     torch.testing.assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)

@@ -10,7 +10,7 @@ from subprocesses import run_python
 from torch_ltc._backend import torch_version_problem
 from torch_ltc.version import REQUIRED_TORCH
 
-# Loading torch_ltc's compiled part raises an error.
+# A program in which importing torch_ltc's bindings raises an error.
 WITHOUT_BINDINGS = """
     import sys
     class Refuse:

@@ -33,7 +33,8 @@ def facts() -> dict[str, Any]:
 
 
 def entries(ours: dict[str, Any], theirs: dict[str, Any]) -> dict[str, list[str]]:
-    """Returns the findings of each non-empty section, by the first words of its title."""
+    """Returns the findings of each non-empty section, by its title without the part in
+    parentheses."""
     sys.path.insert(0, str(TOOLS))
     try:
         import check_torch

@@ -140,8 +140,8 @@ def test_a_defined_op_writes_to_an_argument(
 def test_an_op_that_python_does_not_see_defined(
     library: torch.library.Library,
 ) -> None:
-    """An op that is defined as a C++ library defines it, without a call of torch.library's
-    methods, is recognized when the next op is traced."""
+    """An op that is defined without torch.library's methods, as in a C++ library, is
+    recognized when the next op is traced."""
     library.m.define("from_cpp_(Tensor(a!) x) -> ()", "", ())
     library.impl("from_cpp_", _kernel(lambda x: x.add_(1)), "CPU")
     x = torch.zeros(2, device="lazy") + 1
@@ -309,8 +309,9 @@ def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> Non
 
 
 def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
-    """torch.compile calls the op for CPU tensors instead of tracing it. It would trace a
-    kernel at a key that all devices share; torch_ltc registers no such kernel."""
+    """torch.compile calls the op for CPU tensors instead of tracing its kernel. It would
+    trace a kernel at a key that all devices share, so torch_ltc registers no such
+    kernel."""
 
     @torch.library.custom_op("torch_ltc_tests::add_read", mutates_args={"x"})
     def add_read(x: torch.Tensor) -> None:

@@ -1,4 +1,5 @@
-"""Device lazy draws with CPU generators, and torch.Generator("lazy") returns one."""
+"""Device lazy uses CPU generators for random numbers, and torch.Generator("lazy") returns a
+CPU generator."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Lazy tensors are saved to and loaded from files of the safetensors library, which
-transformers, accelerate and PEFT write."""
+"""Lazy tensors can be saved to and loaded from safetensors files, which transformers,
+accelerate and PEFT use."""
 
 from __future__ import annotations
 

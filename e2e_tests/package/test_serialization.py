@@ -1,4 +1,5 @@
-"""torch.save and torch.load between devices, pickle, deepcopy, repr, numpy."""
+"""Lazy tensors work with torch.save, torch.load (to either device), pickle, deepcopy, repr
+and NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The documentation site has each page in its navigation, and its links stay inside."""
+"""The documentation site's navigation has each page, and no relative link leaves the
+site."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ REFUSALS = (
     r".+|has the dtype '\w+', which the conversion to .+|has no elements, and .+)|"
     r".*rule BC4.*"
 )
-# Ops whose results a dialect rounds differently from C: quotients close to integers may
-# be rounded to the other side.
+# Ops whose quotients a dialect rounds differently than C: a quotient close to an integer
+# may be rounded to the other side.
 ROUNDED = ("div.Tensor_mode", "div.Scalar_mode", "floor_divide", "remainder", "fmod")
 # The minimum share of each family's cases that a dialect supports. The other cases have
 # unsupported dtypes or no elements, or are scatters that reduce.
@@ -120,8 +120,8 @@ def test_values(family: str, dialect: str, request: pytest.FixtureRequest) -> No
 
 
 def loosened(case: Case) -> Case:
-    """Returns the case with a tolerance of a few units in the last place: dialects
-    compute quotients by reciprocals and roots by powers."""
+    """Returns the case with a tolerance of at least 2e-6, because dialects compute
+    quotients with reciprocals and roots with powers."""
     tolerance = max(case.tolerance or 0.0, 2e-6)
     return Case(case.op, case.args, case.kwargs, tolerance)
 
