@@ -66,7 +66,7 @@ class Outcome:
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
     """Makes a general graph from the first programs of each skeleton, at most four. Asserts
     for each later program that the general graph either binds to the program's sizes or
-    does so after a correction, and that the bound graph is exactly the program.
+    does so after a correction, and that the bound graph is exactly the program's graph.
     """
     outcome = Outcome()
     for group in _by_skeleton(programs).values():

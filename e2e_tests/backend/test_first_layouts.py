@@ -1,5 +1,5 @@
 """The first lazy tensor of a process may be sparse. The gradient of EmbeddingBag in mode
-"max" and ops with complex numbers from Python equal eager's."""
+"max" and the results of ops with Python complex numbers equal eager's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An op on lists of tensors is one node for each element if gradients are off."""
+"""An op on lists of tensors is traced as one node for each element if gradients are off."""
 
 from __future__ import annotations
 

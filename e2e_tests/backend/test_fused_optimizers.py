@@ -13,8 +13,8 @@ from torch import nn
 
 SHAPES = ((4, 3), (7,), (), (2, 3, 4, 5))
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-#: Tolerances relative to a tensor's largest element, or to 1 if this is larger. For 16-bit
-#: dtypes, whose results are rounded only once, the tolerance is 4 eps.
+#: Tolerances relative to a tensor's largest element, or to 1 if all elements are smaller.
+#: For 16-bit dtypes, whose results are rounded only once, the tolerance is 4 eps.
 TOLERANCE = {torch.float32: 2e-6, torch.float64: 1e-14}
 
 ADAM = [

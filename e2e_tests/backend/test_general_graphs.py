@@ -107,7 +107,8 @@ def test_a_growing_cache() -> None:
 
 
 def test_labels_as_a_flat_parameter() -> None:
-    """A parameter's size is a product of other sizes if the shapes match only with it."""
+    """A parameter's size is expressed as a product of other sizes if the shapes wouldn't
+    match otherwise."""
 
     def loss(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return (logits.flatten(0, 1).sum(1) - labels).square().mean()
@@ -165,8 +166,8 @@ def test_stand_ins_are_distinct() -> None:
     numbers = [value for row in rows for value in row]
     assert len(set(numbers)) == 12 and min(numbers) > 10000
     assert all(sorted(row) == row for row in rows)
-    # Each of the six lowest bits is 0 in one row and 1 in another, which determines the
-    # quotients of divisions by up to 64, rounded down or up.
+    # Each of the six lowest bits of a stand-in is 0 in one row and 1 in another, and so are
+    # those of its predecessor. This shows how divisions by powers of 2 up to 64 round.
     for bit in range(6):
         assert len({row[0] >> bit & 1 for row in rows}) == 2
         assert len({(row[0] - 1) >> bit & 1 for row in rows}) == 2

@@ -1,5 +1,5 @@
-"""In op-by-op runs, the graph's copies of views become views; kernels that assume
-contiguous operands must get contiguous ones, in forward and backward."""
+"""In op-by-op runs, the graph's view copies (such as slice_copy) run as views. Kernels that
+assume contiguous operands must get contiguous ones, in forward and backward."""
 
 from __future__ import annotations
 

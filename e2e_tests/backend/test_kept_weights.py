@@ -1,4 +1,4 @@
-"""Weights that steps don't change are cached in packed order (keep_weights)."""
+"""Weights that steps don't change are cached in packed order (option keep_weights)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def kept_bytes() -> int:
     return torch.lazy.memory_stats()["kept_weight_bytes"]
 
 
-# Whether oneDNN packs weights: with AVX2 and later extensions, it computes on blocks of
-# channels.
+# Whether oneDNN packs weights. It does so with AVX2 and later extensions, where it computes
+# on blocks of channels.
 PACKS = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 
 

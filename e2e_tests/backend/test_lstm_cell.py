@@ -1,4 +1,5 @@
-"""In nn.LSTMCell, everything after the matrix products is one op, its gradient another."""
+"""In nn.LSTMCell, everything after the matrix products is one op and its gradient
+another."""
 
 from __future__ import annotations
 

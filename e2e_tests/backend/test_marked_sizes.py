@@ -141,8 +141,8 @@ def test_labels_follow_the_batch() -> None:
 
 
 def test_a_wrong_prediction_is_corrected() -> None:
-    """The end 7 doesn't depend on the size, although it is the first trace's size minus
-    one."""
+    """The slice's end, 7, doesn't depend on the size, although it equals the first trace's
+    size minus one."""
 
     def rows(x: Tensor) -> Tensor:
         return x[:7].square() + torch.arange(8, device=x.device)[1:, None]

@@ -1,5 +1,5 @@
-"""pack_padded_sequence and pad_packed_sequence have eager's results, and share programs
-between different lengths."""
+"""pack_padded_sequence and pad_packed_sequence have eager's results, and sequences of
+different lengths share programs."""
 
 from __future__ import annotations
 

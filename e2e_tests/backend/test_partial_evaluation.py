@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch_ltc
 
-MANY = 5000  # more than the 4096 elements up to which a call is checked while tracing
+MANY = 5000  # more than 4096: smaller calls are checked while they are traced
 
 
 def wrong_index(x: torch.Tensor) -> torch.Tensor:

@@ -84,7 +84,7 @@ def test_fork_rng() -> None:
 
 @pytest.mark.parametrize("name", DRAWS)
 def test_no_recompilation(name: str) -> None:
-    """Steps that draw random numbers don't compile another program."""
+    """Later steps that generate random numbers compile no program."""
     x = torch.ones(2, device="lazy")
 
     def step() -> torch.Tensor:

@@ -154,8 +154,8 @@ SURROUNDINGS = {
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("name", SURROUNDINGS)
 def test_the_thread_s_settings_stay_out_of_the_step(name: str, tier: str) -> None:
-    """The reader's settings don't affect the step, although both tiers call PyTorch's
-    kernel for `sort`."""
+    """The reader's autocast, modes and default device don't affect the step, although both
+    tiers call PyTorch's kernel for `sort`."""
 
     def compute() -> torch.Tensor:
         x = torch.tensor([3.0, 1.0, 2.0], device="cpu").to("lazy")

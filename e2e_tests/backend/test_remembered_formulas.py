@@ -133,7 +133,8 @@ def test_results_are_new() -> None:
 
 
 def test_gradients_afterwards() -> None:
-    """A remembered call without a gradient doesn't hide the formula's gradient."""
+    """After a remembered call without a gradient, later calls still have the formula's
+    gradient."""
     x = torch.rand(4, 4)
     lazy = x.to("lazy")
     with torch.no_grad():

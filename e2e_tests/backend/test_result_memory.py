@@ -50,7 +50,7 @@ def test_a_step_holds_parameters_states_and_gradients_once(name: str) -> None:
         torch.testing.assert_close(ours.detach().cpu(), expected.detach())
     whole = (2 + STATES[name]) * size
     assert before <= whole + size / 4
-    # A layer's new values may exist beside the memory to which they are copied.
+    # One layer's new values may exist in addition to the memory to which they are copied.
     assert peak <= whole + size / 2, (peak / size, whole / size)
 
 

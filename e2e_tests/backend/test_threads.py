@@ -1,4 +1,4 @@
-"""Threads may do with shared lazy tensors what eager allows."""
+"""Threads can use shared lazy tensors in the ways that eager allows."""
 
 from __future__ import annotations
 

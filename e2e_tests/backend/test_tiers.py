@@ -287,7 +287,7 @@ def test_the_interpreter_keeps_no_value_after_its_last_use() -> None:
 @pytest.mark.parametrize("tier", ["auto", "interpret", "compile"])
 def test_views_and_writes_through_them(tier: str) -> None:
     """Views and writes through them have eager's values in each tier; the interpreter runs
-    the graph's copies of views as views."""
+    the graph's view copies (such as slice_copy) as views."""
 
     def program(device: str) -> list[torch.Tensor]:
         x = torch.arange(24.0, device=device).view(2, 3, 4)
@@ -364,8 +364,8 @@ def test_programs_of_changing_sizes_take_bounded_memory() -> None:
 
 
 def test_the_expected_time_of_a_compilation() -> None:
-    """The expected time depends on what is new to the process, not on the number of
-    ops."""
+    """The expected compilation time depends more on nodes that are new to the process than
+    on the number of ops."""
 
     def expected(compute) -> float:
         x = torch.rand(13, device="lazy")

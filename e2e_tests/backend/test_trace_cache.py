@@ -472,7 +472,7 @@ def run(program: Program, shift: int) -> tuple[Values, list[str]]:
         scope[name] = shifted
     torch.manual_seed(shift)
     errors: list[str] = []
-    # Errors are noted, because the shifted values may be out of an op's range.
+    # Errors are recorded, because the shifted values may be out of an op's range.
     with noting(errors):
         exec(compile(program.text(), "<program>", "exec"), scope)
     torch_ltc.mark_step()

@@ -15,8 +15,8 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: One program with constants, one with dynamic scalars, and more if the live tensors of the
-#: first steps differ from those of later steps.
+#: The most programs that a loop needs: one with constants, one with dynamic scalars, and
+#: more if the live tensors of the first steps differ from those of later steps.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]
@@ -115,7 +115,7 @@ def written(write: Callable[[int, torch.Tensor], None]) -> Loop:
 
 
 def filled(i: int, x: torch.Tensor) -> torch.Tensor:
-    """Reads parts of fills, which are never materialized."""
+    """Reads parts of constant tensors, which are never materialized."""
     ones = torch.ones(40, 13, device=x.device)
     fill = torch.full((3, 40), 0.5, device=x.device)
     zeros = torch.zeros(40, 3, device=x.device).T.reshape(40, 3)

@@ -181,7 +181,7 @@ BAD_RESULTS = {
     "dtype": (lambda x: x.double(), "dtype torch.float64, expected.*torch.float32"),
     "type": (lambda x: ["no"], "a result is a str, expected a CPU tensor"),
     "device": (lambda x: torch.ones(3, device="lazy"), "a result is a tensor on 'lazy"),
-    # An error, because the step would wait for itself.
+    # This is an error, because the step would wait for itself.
     "lazy": (
         lambda x: x.to("lazy").exp().cpu(),
         "'lazy' can't be used by code that runs in",

@@ -1,4 +1,5 @@
-"""Tests the benchmark as a user runs it, and its reports about noise and losses."""
+"""Tests the benchmark as a user runs it, and its reports of noise, targets that are missed,
+and training losses that differ."""
 
 from __future__ import annotations
 
@@ -60,8 +61,8 @@ def test_missing_contender_is_named(tmp_path: Path) -> None:
 
 
 def test_library_calls_pass_the_runtime_s_arguments() -> None:
-    """RunArguments has the fields of LtcRunArguments: a missing one would shift all later
-    ones."""
+    """RunArguments has the fields of LtcRunArguments, because a missing field would shift
+    all later ones."""
     header = (ROOT / "runtime/include/torch_ltc-c/runtime.h").read_text()
     body = header[: header.index("} LtcRunArguments;")].rpartition("typedef struct {")[
         2

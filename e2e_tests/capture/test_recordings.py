@@ -13,7 +13,7 @@ from torch_ltc._capture import capture as module
 
 @pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Returns a list to which each recorded call appends its index among all calls."""
+    """Returns a list of the recorded calls' indices, which grows during the test."""
     made: list[int] = []
     record = module.Captured._record
 

@@ -91,7 +91,8 @@ def test_a_folder_that_cannot_be_written_is_told_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with torch_ltc.debug.dump_to(tmp_path / "gone"):
-        # With a file in place of the folder, no user can write to the folder.
+        # A file replaces the folder, so that no user, not even root, can write to the
+        # folder.
         (tmp_path / "gone").rmdir()
         (tmp_path / "gone").write_text("")
         with caplog.at_level(logging.WARNING, logger="torch_ltc"):

@@ -11,7 +11,7 @@ import torch
 import torch_ltc
 from subprocesses import run_python
 
-#: Expressions whose commands check their inputs and fail.
+#: Expressions whose commands detect invalid inputs and fail.
 FAILURES = {
     "index": "x[i]",
     "division": "i // (i - i)",

@@ -1,4 +1,5 @@
-"""`torch._lazy.debug` and LazyTensorCore's variables work as torch documents."""
+"""`torch._lazy.debug` and LazyTensorCore's environment variables work as torch
+documents."""
 
 from __future__ import annotations
 

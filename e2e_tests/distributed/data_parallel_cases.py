@@ -317,12 +317,13 @@ def compare_synchronized(rank: int, tier: str) -> None:
             torch.optim.SGD(model.parameters(), lr=0.1) for model in (whole, ours)
         ]
         for step in range(4):
-            if step == 2:  # by then buckets have been created again
+            if step == 2:  # by then, DDP has rebuilt its buckets
                 torch_ltc.reset_metrics()
             x, weights = torch.randn(12, 6), torch.randn(12, 3)
             x.requires_grad_()
             part = _parts(x.detach())[rank].to("lazy").requires_grad_()
-            # DistributedDataParallel averages gradients; the whole batch's loss is a sum.
+            # DistributedDataParallel averages gradients, but the whole batch's loss is a
+            # sum, so each rank multiplies its loss by the number of ranks.
             (whole(x) * weights).sum().backward()
             ranks = dist.get_world_size()
             loss = (ours(part) * _parts(weights)[rank].to("lazy")).sum() * ranks

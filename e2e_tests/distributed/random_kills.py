@@ -144,7 +144,7 @@ class Job:
         victim = self.generator.randrange(RANKS)
         wanted = self.generator.randrange(len(PHASES) if victim == 0 else 5)
         delay = self.generator.uniform(0, 1 if wanted == 0 else 0.05)
-        skipped = self.generator.randrange(6)  # how often the phase is entered before
+        skipped = self.generator.randrange(6)  # entries into the phase before the kill
         process, inside = processes[victim], False
         while process.is_alive() and (skipped or phase[victim] != wanted):
             if wanted == 0:
@@ -169,7 +169,8 @@ class Job:
 
 def run(kills: int, seed: int, folder: Path) -> dict:
     """Runs jobs until `kills` ranks were killed. Returns the number of kills and of jobs,
-    the phases that were hit, and the longest time until both ranks had ended."""
+    the phases in which ranks were killed, and the longest time until both ranks had
+    ended."""
     generator = random.Random(seed)
     undisturbed = Job(folder / "undisturbed", generator)
     undisturbed.folder.mkdir()

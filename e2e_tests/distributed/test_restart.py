@@ -39,7 +39,7 @@ def _start(folder: Path, restarts: int, epochs: int) -> subprocess.Popen[str]:
 
 
 def _workers(launcher: int) -> list[int]:
-    """Returns the ids of the launcher's child processes that run the script."""
+    """Returns the process IDs of the launcher's child processes that run the script."""
     found = []
     for task in Path(f"/proc/{launcher}/task").glob("*/children"):
         for child in map(int, task.read_text().split()):

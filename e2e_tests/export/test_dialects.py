@@ -1,5 +1,5 @@
-"""Training steps exported as TOSA run on our runtime, and those exported as StableHLO run
-in JAX; both give eager's results."""
+"""Training steps exported as TOSA run on torch_ltc's runtime, and those exported as
+StableHLO run in JAX; both give eager's results."""
 
 from __future__ import annotations
 

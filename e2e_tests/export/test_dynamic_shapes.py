@@ -128,8 +128,8 @@ torch.save(results, sys.argv[3])
 """
 
 
-# Excludes the encoder: IREE 3.13 computes wrong results for it, although our runtime
-# computes correct ones from the same text once its sizes are bound.
+# Excludes the encoder: IREE 3.13 computes wrong results for it, although torch_ltc's
+# runtime computes correct ones from the same text with its sizes bound.
 @pytest.mark.parametrize("name", ["mlp", "cnn", "text"])
 def test_iree_runs_it_at_three_sizes(name: str, tmp_path: Path) -> None:
     path = IREE.python_path()
@@ -389,7 +389,8 @@ def test_a_training_step_at_three_sizes() -> None:
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """The traces at different sizes don't change the model or the optimizer."""
+    """The traces that the export makes at different sizes don't change the model or the
+    optimizer."""
     model, optimizer, step = trained("lazy")
     eager, _, eager_step = trained("cpu")
     data = torch.randn(8, 6), torch.randint(0, 3, (8,))

@@ -1,5 +1,5 @@
-"""Model libraries: a few training steps on device lazy equal those of the CPU, and
-saved models can be loaded."""
+"""Model libraries: a few training steps on device lazy equal those on the CPU, and saved
+models can be loaded."""
 
 from __future__ import annotations
 

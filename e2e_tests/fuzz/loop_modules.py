@@ -242,8 +242,8 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 
 def penalize(model: nn.Module, x: torch.Tensor) -> None:
-    """Adds the gradients of a penalty on the gradients' squares to `.grad`, unless an op
-    has no second derivative."""
+    """Adds the gradients of a gradient penalty (the sum of the squared gradients) to
+    `.grad`, unless an op has no second derivative."""
     # Skips weight_norm, because eager's second derivatives of it aren't the derivatives
     # of its first derivatives (torch 2.13).
     if any("WeightNorm" in type(module).__name__ for module in model.modules()):

@@ -82,7 +82,7 @@ def _run(op: Any, dtype: torch.dtype, recorder: _Recorder) -> None:
         given = tensors((sample.input, sample.args, sample.kwargs))
         if any(t.numel() > 10 * MAX_ELEMENTS for t in given):
             continue
-        # Some samples raise in this dtype.
+        # Some samples raise errors in this dtype.
         with contextlib.suppress(Exception), recorder:
             result = op.op(sample.input, *sample.args, **sample.kwargs)
             result = sample.output_process_fn_grad(result)

@@ -26,7 +26,7 @@ def _index_vector(d: Drawing, a: Drawn, tensor, dim: int, unique=False) -> int:
     size = size_at(tensor, dim)
     if unique:
         a.tensor(d.leaf([size], torch.int64, "order"))
-        # `order` returns integers around 0.
+        # `order` returns integers around 0, which the addition makes nonnegative.
         a.texts[-1] = f"{a.texts[-1]} + {size // 2}"
         return size
     count = d.random.randint(1, 4)

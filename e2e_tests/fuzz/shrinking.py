@@ -1,4 +1,4 @@
-"""Finds the shortest program that still fails."""
+"""Shortens a program that fails as far as possible."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_traced_ops_have_a_lazy_kernel(row: dict) -> None:
     name = row["schema"].split("(")[0]
     torch.empty(0, device="lazy")  # all kernels are registered from now on
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
-    # A composite op, which torch decomposes on the CPU, too, is traced at autograd's key.
+    # A composite op without a CPU kernel is traced at autograd's dispatch key.
     composed = has_kernel(name, "CompositeImplicitAutograd")
     composed = composed and not has_kernel(name, "CPU")
     assert has_kernel(name, "AutogradLazy" if composed else "Lazy"), name

@@ -98,10 +98,10 @@ def special() -> Maker:
 class Row:
     """One op: a function of tensors on one device, compared with eager CPU.
 
-    `grad`: the gradients of all floating-point inputs are compared as well. `reason`:
-    why the op needs a fallback or a sync (an op that isn't in the op table). Without a
-    `reason`, a fallback or sync fails the test; with one, their absence does.
-    `tolerance`: a relative tolerance that replaces the dtype's.
+    `grad`: the gradients of all floating-point inputs are compared as well. `reason`: why
+    the function needs a fallback or a sync. Without a `reason`, a fallback or sync fails
+    the test; with one, their absence does. `tolerance`: a relative tolerance that replaces
+    the dtype's.
     """
 
     name: str

@@ -281,8 +281,8 @@ def test_cross_rounds_each_product(dtype: torch.dtype) -> None:
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's instructions")
 def test_processors_with_16_bit_arithmetic_round_each_product(tmp_path: Path) -> None:
-    """The assembly for a processor with 16-bit arithmetic rounds each product: it has no
-    fused multiply-adds, which round only once. The assembly is checked even if this
+    """The assembly for a processor with 16-bit arithmetic rounds each product: it contains
+    no fused multiply-add, which would round only once. The assembly is checked even if this
     processor can't execute it."""
     text = """
         import torch

@@ -1,8 +1,8 @@
 """Functions have eager's results for zeros of both signs, infinities, NaN and denormal
 numbers.
 
-The number of elements is a multiple of 64: for a remainder that doesn't fill a vector,
-eager computes some functions differently.
+The number of elements is a multiple of 64, because eager computes some functions
+differently for a remainder that doesn't fill a vector.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ BINARY: dict[str, Function] = {
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 RELATIVE = {torch.float32: 5e-6, torch.float64: 1e-12, torch.bfloat16: 2e-2, torch.float16: 2e-3}  # fmt: skip
-#: Absolute tolerances: 1 + erf of a negative number has few digits, in eager's kernels,
-#: too; near its roots, lgamma is the small difference of larger terms.
+#: Absolute tolerances: 1 + erf of a negative number has few correct digits (in eager's
+#: kernels, too); near its roots, lgamma is the small difference of larger terms.
 CANCELLING = {"gelu": 1e-6, "lgamma": 1e-14}
 
 

@@ -11,8 +11,8 @@ import torch
 from ops.program import Row
 from ops.test_ops import all_cases, run
 
-#: Rows whose formula has an infinity where eager's has the difference of two, which is
-#: NaN, or the other way round.
+#: Rows whose formula has an infinity where eager's has the difference of two infinities,
+#: which is NaN, or the other way round.
 DIFFERENCES = ("layer_norm", "layer_norm-no-affine", "grid_sample")
 
 

@@ -56,7 +56,7 @@ class Tree:
         self.write(path, text.replace(old, new))
 
     def insert(self, path: str, text: str, before: str) -> None:
-        """Inserts before the first line that begins with `before`."""
+        """Inserts `text` before the first line that begins with `before`."""
         old = self.read(path)
         place = re.search(rf"^{re.escape(before)}", old, re.M)
         assert place, f"{path} has no line {before}"

@@ -118,8 +118,8 @@ KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
 def test_a_defined_op_writes_to_an_argument(
     library: torch.library.Library, key: str
 ) -> None:
-    """An op can write to a view of a lazy tensor that was created before the op's
-    definition."""
+    """An op can write to a view of a lazy tensor, even if the tensor was created before the
+    op was defined."""
 
     def scale_(x: torch.Tensor, factor: float) -> torch.Tensor:
         return x.mul_(factor)

@@ -1,4 +1,5 @@
-"""The linter's rule about long functions reports all of these, and no other blocks."""
+"""The linter's rule about long functions reports long C++ functions, but no other
+blocks."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ def test_recompilation_says_why() -> None:
         torch_ltc.mark_step()
     assert kept.shape == (4,)
     reasons = [entry["reason"] for entry in torch_ltc.compile_log()]
-    # The second trace is bound to a program that is compiled for all sizes.
+    # The log has three rows, because the second trace runs a bound executable of a program
+    # that is compiled for all sizes.
     assert len(reasons) == 3
     assert "slice" in reasons[-1], reasons
 

@@ -153,9 +153,9 @@ def test_the_version_is_version_py_s() -> None:
 
 @pytest.mark.parametrize("name", ["_C", "libtorch_ltc_backend.so"])
 def test_libraries_search_no_path_of_the_build(name: str) -> None:
-    """Libraries search only paths relative to themselves, even before the wheel is packed:
-    a build ID depends on these paths, so in another folder the same sources would give
-    different bytes."""
+    """The libraries' search paths are relative, even before the wheel is packed. A build ID
+    depends on these paths: with absolute ones, the same sources would give different bytes
+    in another folder."""
     package = Path(torch_ltc.__file__).parent
     library = bindings().__file__ if name == "_C" else package / "lib" / name
     command = ["readelf", "-d", "-W", str(library)]

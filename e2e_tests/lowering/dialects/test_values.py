@@ -1,6 +1,6 @@
 """Compares lowerings to TOSA and StableHLO with eager torch, on the cases of the lowerings
-to linalg: what a dialect can express has eager's values, everything else is rejected with
-the op and the reason."""
+to linalg: what a dialect can express has eager's values, and everything else is rejected
+with the op and the reason."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[3]
 LTC_OPT = Path(os.environ.get("LTC_OPT", ROOT / "build" / "bin" / "ltc-opt"))
 LLVM_BIN = Path(os.environ.get("LLVM_BIN", "/usr/lib/llvm-22/bin"))
 
-# The second pass expands library calls and removes bounds checks, which need our runtime.
+# The second pass expands library calls and removes bounds checks, because both need
+# torch_ltc's runtime.
 TO_LINALG = [
     "--ltc-mlir-convert-torch-to-linalg",
     "--ltc-mlir-expand-library-calls",
