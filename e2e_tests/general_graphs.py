@@ -19,8 +19,8 @@ MOST_GROWTH = 6
 
 
 def trace(function: Callable[[], Any]) -> Any:
-    """Returns the program of the lazy tensors that `function` returns, or None if
-    `function` ran fallbacks or read values, which ends the trace."""
+    """Returns the program of the lazy tensors that `function` returns, or None if it
+    returned none, ran fallbacks or read values (which ends the trace)."""
     torch_ltc.mark_step()
     with counting() as counts:
         tensors = [

@@ -1,4 +1,4 @@
-"""Ops without a lowering run on the CPU and are added to the fallback log."""
+"""Ops that aren't in the op table run on the CPU and are added to the fallback log."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def _split(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _part(i: int) -> slice:
-    """Returns a slice of 40 rows whose start and length vary with the step. Some slices
-    begin with the first row, some end with the last one."""
+    """Returns a slice for a tensor of 40 rows; its start and length vary with the step.
+    Some slices begin with the first row, some end with the last one."""
     begin = (9 * i + 5) % 36 if i % 8 != 6 else 0
     return slice(begin, min(begin + 3 + i % 8, 40))
 

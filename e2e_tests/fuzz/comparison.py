@@ -21,7 +21,7 @@ RELATIVE = {
 #: How far results may differ, in units of the change of eager's results when each op's
 #: result is perturbed by about an ulp.
 STEADINESS = 40
-#: Elementwise ops that compute a sum whose terms may cancel: gelu is x / 2 * (1 + erf(x)).
+#: Elementwise ops that add terms that may cancel: gelu computes 1 + erf(x / sqrt(2)).
 CANCELLING = {"gelu", "gelu_", "gelu_backward"}
 MOVES = 4
 

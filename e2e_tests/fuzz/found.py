@@ -160,7 +160,7 @@ v1 = aten.expand.default(v0, [3, -1])
 v2 = grid(803, [2], torch.float32).requires_grad_()
 v3, v4, v5 = aten.native_batch_norm.default(v1, v2, None, None, None, True, 0.5, 0.125)
 """,
-    # gelu computes 1 + erf(x), whose terms nearly cancel.
+    # gelu computes 1 + erf(x / sqrt(2)), whose terms nearly cancel.
     "logarithm of the tail of gelu": """
 v0 = grid(1, [], torch.float32)
 v1 = grid(891, [3, 2, 7], torch.float32)

@@ -1,4 +1,4 @@
-"""The documentation site's navigation has each page, and no relative link leaves the
+"""The documentation site's navigation lists each page, and no relative link leaves the
 site."""
 
 from __future__ import annotations
