@@ -65,8 +65,9 @@ class Outcome:
 
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
     """Makes a general graph from the first programs of each skeleton, at most four. Asserts
-    for each later program that the general graph either binds to the program's sizes or
-    does so after a correction, and that the bound graph is exactly the program's graph.
+    that the general graph binds to each program's sizes, if necessary after a correction,
+    and that the bound graph is exactly the program's graph. A correction that is rejected
+    ends the check of the skeleton.
     """
     outcome = Outcome()
     for group in _by_skeleton(programs).values():

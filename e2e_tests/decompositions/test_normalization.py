@@ -11,7 +11,8 @@ from decompositions.torch_stage import (
 )
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
-# Wide enough for gradients of weights, which are sums over whole batches.
+# A tolerance that is wide enough for gradients of weights, which are sums over whole
+# batches.
 WIDE = {"rtol": 1e-4, "atol": 1e-5}
 
 

@@ -42,7 +42,7 @@ def test_variances(op, dtype, correction):
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
 def test_variance_corners():
-    # The mean is 1e4 standard deviations.
+    # The mean is 1e4 times the standard deviation.
     far = torch.randn(1000) * 1e-2 + 100
     compare("aten.var.correction", far, None, 1, False, rtol=1e-3)
     compare("aten.var_mean.correction", torch.ones(1), None, 1, False)

@@ -98,7 +98,8 @@ def _power_sgd():
 
 
 def _bfloat16_hook():
-    """Returns the bfloat16 hook in a wrapper, because eager requires a GPU for the hook."""
+    """Returns the bfloat16 hook in a wrapper, because eager rejects the hook itself without
+    a GPU."""
     return None, lambda state, bucket: default_hooks.bf16_compress_hook(state, bucket)
 
 

@@ -47,7 +47,7 @@ def compare_programs(rank: int) -> None:
     y = torch.ones(3, device="lazy")
     dist.all_reduce(y)
     assert y.sum().item() == 3 * dist.get_world_size()
-    # Collectives of CPU tensors are compared by name.
+    # For collectives of CPU tensors, only the names of the ops are compared.
     with pytest.raises(RuntimeError, match="c10d::barrier on rank 1") as caught:
         if rank == 1:
             dist.barrier()

@@ -389,8 +389,8 @@ def test_a_training_step_at_three_sizes() -> None:
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """The traces that the export makes at different sizes don't change the model or the
-    optimizer."""
+    """Only the warm-up and the traced step change the model and the optimizer, not the
+    traces at other sizes."""
     model, optimizer, step = trained("lazy")
     eager, _, eager_step = trained("cpu")
     data = torch.randn(8, 6), torch.randint(0, 3, (8,))

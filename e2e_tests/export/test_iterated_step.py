@@ -138,8 +138,8 @@ def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_training_goes_on_after_the_export() -> None:
-    """After an export, training continues as in eager, with the hyperparameters and step
-    counts that it had."""
+    """An export runs two steps of the training (a warm-up and the traced step). Training
+    then continues as in eager, with the same hyperparameters and step counts."""
     runs = []
     for device in ("cpu", "lazy"):
         training = Training(device, "adamw", dropout=0.0)

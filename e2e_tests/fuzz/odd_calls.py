@@ -36,7 +36,7 @@ LEFT_OUT = {
     r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialized memory",
     r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
     r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
-    # Eager reads past the end of these operands, or crashes.
+    # For these ops, eager reads past the end of operands, or crashes.
     r"^(embedding|nll_loss|fractional|adaptive_max|max_unpool|native_\w+|_embedding_bag|"
     r"grid_sampler|_pack|batch_norm|avg_pool|max_pool|_?adaptive)\w*_backward": "out of bounds in eager",
 }  # fmt: skip

@@ -46,7 +46,8 @@ def _without(lines: list[Line], number: int) -> list[Line]:
 
 
 def _as_input(line: Line, program: Program) -> Line | None:
-    """Returns `line` with its op replaced by an input of the same shape and dtype."""
+    """Returns `line` with its op replaced by an input of the same shape and dtype, or None
+    if it can't be replaced."""
     if not line.op or len(line.writes) != 1 or not line.reads:
         return None
     import torch

@@ -91,7 +91,7 @@ def _traced(lines: list[str]) -> Any:
 
 def _versions(seed: int) -> list[list[str]]:
     """Returns a program at several sets of sizes, up to the first line that eager rejects
-    for one of these."""
+    for one of these; returns [] if too few lines are left."""
     lines = [line.text for line in draw(seed, 8, 24).lines]
     versions = [_grown(lines, 100 * seed + number) for number in range(DRAWS)]
     length = min(_num_accepted(version) for version in versions)

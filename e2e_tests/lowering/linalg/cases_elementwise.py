@@ -29,7 +29,8 @@ def add(op: str, *args, tolerance: float | None = None, **kwargs) -> None:
     CASES.append(Case(op, args, kwargs, tolerance))
 
 
-# Functions of one float: libm's functions are compared with torch's vectorized ones.
+# Functions of one float. They have a tolerance, because libm's functions are compared with
+# torch's vectorized ones.
 for op in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
            "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
            "acosh", "atanh", "erf", "erfc", "sigmoid", "reciprocal", "sinc", "deg2rad",

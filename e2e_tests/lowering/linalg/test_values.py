@@ -41,7 +41,7 @@ def compare(case: Case, number: int, actual: torch.Tensor, expected: torch.Tenso
     if tolerance is None or not expected.is_floating_point():
         rtol = atol = 0.0
     else:
-        # One unit in the last place for the 16-bit floats.
+        # The tolerance is at least one unit in the last place of 16-bit floats.
         narrow = {torch.bfloat16: 2**-7, torch.float16: 2**-10}
         rtol = max(tolerance, narrow.get(expected.dtype, 0.0))
         atol = rtol * 1e-1
