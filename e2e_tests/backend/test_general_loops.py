@@ -158,6 +158,12 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(12 + 6 * i)],
         lambda i, w, x: (x[0].view(-1, 2, 3) * w[:3]).square().sum(0).mean(),
     ),
+    "frames of a signal": (
+        lambda i: [torch.randn(2, 200 + 37 * i)],
+        lambda i, w, x: (
+            (x[0] * w[0]).unfold(-1, 64, 16).square().sum(-1).log1p().mean()
+        ),
+    ),
     "stable sort": (
         _rows(),
         lambda i, w, x: ((x[0] * w).sort(dim=0, stable=True)[0] * x[0]).sum(),
@@ -335,6 +341,7 @@ def _compiled() -> Iterator[None]:
 #: reason why the program of gradients isn't generalized.
 CONSTANT_IF_CUT = {
     "parts of given lengths": "the rows' number is a sum of three lengths",
+    "frames of a signal": "the signal's length isn't a function of the number of frames",
     "a box cut out": "sizes of the convolution's gradient are constants near the bound",
 }
 
