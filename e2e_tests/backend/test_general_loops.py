@@ -158,6 +158,17 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(12 + 6 * i)],
         lambda i, w, x: (x[0].view(-1, 2, 3) * w[:3]).square().sum(0).mean(),
     ),
+    "variance with a large correction": (
+        _rows(),
+        lambda i, w, x: (x[0] @ w).var(0, correction=2).mean(),
+    ),
+    "windows that extend beyond the input": (
+        _images,
+        lambda i, w, x: sum(
+            pool(x[0] * w[0], 3, 2, ceil_mode=True).mean()
+            for pool in (F.max_pool2d, F.avg_pool2d)
+        ),
+    ),
     "frames of a signal": (
         lambda i: [torch.randn(2, 200 + 37 * i)],
         lambda i, w, x: (

@@ -386,7 +386,7 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
     double factor = std::round(number[0] / double(monomial.values[0]));
     if (factor == 0 || hasBlocks(monomial))
       continue;
-    for (double offset : {0.0, -1.0, 1.0}) {
+    for (double offset : {0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0}) {
       bool isFine = true;
       for (unsigned i = 0; i < kNumSamples; ++i)
         isFine &= factor * double(monomial.values[i]) + offset == number[i];

@@ -2,6 +2,8 @@
 
 #include "PoolingWindow.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -23,7 +25,8 @@ WindowRange PoolingDim::inputsOf(IndexBuilder &b, Value position) const {
     return {low, high, zero, 1};
   }
   Value base = b.add(b.mul(position, stride), -padding);
-  if (padding == 0 && (output - 1) * stride + (kernel - 1) * dilation < input)
+  if (padding == 0 && !mayExtend &&
+      (output - 1) * stride + (kernel - 1) * dilation < input)
     return {zero, b.constant(kernel), base, dilation};
   Value low = b.max(zero, b.ceilDiv(b.sub(zero, base), dilation));
   Value room = b.ceilDiv(b.sub(b.constant(input), base), dilation);
@@ -70,6 +73,10 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
   SmallVector<int64_t> kernel = op.integers(first);
   SmallVector<int64_t> stride = op.integers(first + 1);
   SmallVector<int64_t> padding = op.integers(first + 2);
+  unsigned ceilMode = first + 3;
+  if (!isa<torch::BoolType>(op.op->getOperand(ceilMode).getType()))
+    ++ceilMode;
+  bool mayExtend = isForAllSizes(op.op) && op.boolean(ceilMode);
   if (stride.empty())
     stride = kernel;
   // Op names contain the number of spatial dimensions (for example,
@@ -79,10 +86,10 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
   PoolingGeometry geometry;
   geometry.leading = static_cast<int64_t>(input.size() - rank);
   for (size_t i = 0; i < rank; ++i)
-    geometry.dims.push_back({input[geometry.leading + i],
-                             output[geometry.leading + i], elementOr(kernel, i),
-                             elementOr(stride, i), elementOr(padding, i),
-                             elementOr(dilation, i)});
+    geometry.dims.push_back(
+        {input[geometry.leading + i], output[geometry.leading + i],
+         elementOr(kernel, i), elementOr(stride, i), elementOr(padding, i),
+         elementOr(dilation, i), /*adaptive=*/false, mayExtend});
   return geometry;
 }
 

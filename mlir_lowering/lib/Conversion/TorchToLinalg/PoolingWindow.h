@@ -26,6 +26,9 @@ struct PoolingDim {
   /// input / output), ceil((o + 1) * input / output)).
   int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
   bool adaptive = false;
+  /// Whether the last window may extend beyond the padded input. In a program
+  /// for all sizes, it depends on the size whether it does.
+  bool mayExtend = false;
 
   WindowRange inputsOf(IndexBuilder &b, Value output) const;
   /// A range [first, end) with all output positions that read this input. With
@@ -42,7 +45,8 @@ struct PoolingGeometry {
   SmallVector<PoolingDim> dims;
 
   /// Reads the arguments kernel_size, stride, padding, which begin at position
-  /// `first`. `input` and `output` are sizes.
+  /// `first`, and ceil_mode, which follows them or the dilation. `input` and
+  /// `output` are sizes.
   static PoolingGeometry read(OpLowering &op, ArrayRef<int64_t> input,
                               ArrayRef<int64_t> output, unsigned first,
                               SmallVector<int64_t> dilation);
