@@ -26,7 +26,7 @@ struct Location {
 using FrameCapture = LocationId (*)();
 void setFrameCapture(FrameCapture capture);
 
-/// Returns the id of a file and line; equal ones get the same id.
+/// Returns the id of a file and line; equal pairs get the same id.
 LocationId internLocation(const std::string &file, int line);
 Location locationOf(LocationId id);
 

@@ -1,8 +1,8 @@
 //===- traced_place.cpp - Source of a traced op ---------------------------===//
 //
 // Autograd numbers its nodes in the order of their forward ops, and creates a
-// node just before it runs the op's kernel: so the first op that is traced
-// after number n was assigned is the op of node n.
+// node just before it runs the op's kernel. So node n belongs to the first op
+// that is traced after number n was assigned.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,9 +12,9 @@ struct TracedPlace {
   ModulePathId module = 0;
 };
 
-/// Returns the source of the op that is being traced. While autograd runs
-/// backward, returns the source of the forward op to whose gradient the op
-/// belongs.
+/// Returns the Python line and module of the op that is being traced. While
+/// autograd runs backward, returns those of the forward op whose gradient is
+/// being computed.
 TracedPlace tracedPlace();
 
 } // namespace torch_ltc

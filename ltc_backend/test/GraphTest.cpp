@@ -27,8 +27,8 @@ std::vector<bool> donatable(const Value &tensor) {
 
 TEST(GraphKey, CoversOperandOrder) {
   Value a = data(), b = data();
-  // Data is numbered at its first use, so a root that reads `a` first fixes the
-  // numbers.
+  // Data nodes are numbered at their first use, so a first root that reads `a`
+  // before `b` fixes their numbers.
   Value first = mul(a, b);
   EXPECT_NE(key({first, sub(a, b)}), key({first, sub(b, a)}));
 }

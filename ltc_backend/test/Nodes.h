@@ -19,8 +19,8 @@ inline torch::lazy::Value data(c10::ArrayRef<int64_t> sizes = {2, 2}) {
       std::make_shared<DataNode>(HostData::copyOf(at::ones(sizes))));
 }
 
-/// The words of `aten::<op>.Tensor(self, other, alpha=<scalar>)` or, without
-/// alpha, of `aten::<op>.Tensor(self, other)`.
+/// The argument encoding of `aten::<op>.Tensor(self, other, alpha=<scalar>)`
+/// or, without alpha, of `aten::<op>.Tensor(self, other)`.
 inline std::vector<Word> binaryWords(bool hasAlpha) {
   AttributeWriter writer;
   writer.operand();

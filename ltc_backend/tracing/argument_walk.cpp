@@ -119,7 +119,7 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
     return giveUp(dtypeObstacle(type));
   bool isFloat = c10::isFloatingType(type);
   bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
-  // Wrapped numbers take part in promotion with the default dtype.
+  // Wrapped floats take part in promotion with the default dtype.
   ScalarType own = type;
   if (isWrapped && isFloat)
     own = c10::get_default_dtype_as_scalartype();
@@ -135,7 +135,7 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
 
 /// Gives number tensors the dtype in which the op computes; ops without type
 /// promotion convert them to the dtype of their first operand. Bools keep their
-/// dtype, because a condition or a mask must be one.
+/// dtype, because a condition or a mask must be a bool.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
   switch (record.dtypeRule) {
@@ -216,8 +216,8 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  // A `beta` of 0 stays a constant, because it drops its operand, whatever the
-  // operand contains.
+  // A `beta` of 0 stays a constant, because the op then ignores the operand
+  // that `beta` scales, even NaNs in it.
   bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
   if (!spec.isDynamicScalar || isDefault || isDropped)
     return value.isDouble() ? attributes.floating(value.toDouble())

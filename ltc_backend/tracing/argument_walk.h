@@ -32,7 +32,8 @@ public:
   c10::SmallVector<torch::lazy::Value, 4> operands;
   c10::SmallVector<DynamicScalar, 2> scalars;
   bool hasStridedOperand = false; // one that isn't row-major
-  /// torch's promoted type of all tensors and numbers.
+  /// The result of type promotion, as torch computes it from the tensors and
+  /// the numbers that take part.
   c10::ScalarType promoted = c10::ScalarType::Undefined;
 
 private:

@@ -21,8 +21,8 @@ namespace torch_ltc {
 class AssumedTruth {
 public:
   explicit AssumedTruth(TensorDataPtr flag) : flag(std::move(flag)) {}
-  /// None while no step has computed the bool. True if the step failed, because
-  /// code that reads results of the step gets its error.
+  /// Nullopt until the step has computed the bool. True if the step failed,
+  /// because code that reads results of the step gets the step's error.
   std::optional<bool> value() const;
 
 private:

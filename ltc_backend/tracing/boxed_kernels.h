@@ -14,12 +14,14 @@
 
 namespace torch_ltc {
 
-/// All ops with a schema whose name starts with one of `namespaces`.
+/// All ops that have a schema and whose name starts with one of `namespaces`
+/// ("aten::").
 std::vector<c10::OperatorHandle>
 opsOf(std::initializer_list<std::string_view> namespaces);
 
-/// All ops of namespace aten. Kernels that are registered together share one
-/// list, because each call of `atenOps` makes a new list.
+/// All ops of namespace aten. Each call of `atenOps` makes a new list, so a
+/// caller that registers kernels several times passes one list to all
+/// registrations.
 using AtenOps = std::vector<c10::OperatorHandle>;
 AtenOps atenOps();
 

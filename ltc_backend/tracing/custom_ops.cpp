@@ -2,9 +2,10 @@
 //
 // Functionalization rejects ops outside aten that write to their arguments or
 // return views of them, and runs all others below itself, where writes through
-// views have no effect (torch 2.13). Instead, an op's kernel for all devices
-// runs on the user's tensors, like the user's program, and is traced; a kernel
-// only for the CPU runs on copies, which become the new values.
+// views have no effect (torch 2.13). This file's kernels change that: an op's
+// kernel for all devices runs on the user's tensors and is traced, like the
+// user's program; if an op only has a CPU kernel, it runs on copies, which
+// become the arguments' new values.
 //
 // torch.compile checks whether an op has a kernel at Functionalize, and must
 // not see this file's kernels, which do nothing for other devices
@@ -121,8 +122,8 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// The ops that have a kernel of ours, and the new ops (`defined`) that may get
-/// one.
+/// The ops that have a kernel of this file, and the new ops (`defined`) that
+/// may get one.
 struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;

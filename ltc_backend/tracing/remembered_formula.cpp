@@ -378,7 +378,7 @@ namespace {
 
 class FormulaMemory {
 public:
-  /// Returns none for an unknown kind.
+  /// Returns nullopt for an unknown kind.
   std::optional<FormulaPtr> find(const Hash128 &kind) {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = formulas.find(kind);

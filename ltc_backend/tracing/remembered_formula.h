@@ -7,7 +7,7 @@
 // and records the calls that it traces; later calls of the kind repeat the
 // traced calls without Python.
 //
-// If the formula does something that a recording doesn't describe (it draws
+// If the formula does something that a recording doesn't describe (it generates
 // random numbers, reads values, uses tensors other than its operands, writes in
 // place or falls back to eager), calls of this kind always run the formula.
 //
@@ -44,7 +44,7 @@ inline void noteTracedCall(const OpRecord &record,
 
 /// Remembers the formulas of these ops ("aten::trace"), whose kernels at Lazy
 /// and AutogradLazy are formulas in Python. Calls without a gradient skip the
-/// formula at AutogradLazy and use that at Lazy.
+/// formula at AutogradLazy and use the one at Lazy.
 void rememberFormulas(const std::vector<std::string> &ops);
 
 } // namespace torch_ltc

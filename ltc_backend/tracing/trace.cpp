@@ -159,9 +159,9 @@ struct Lookup {
   torch::lazy::NodePtr node;
   /// Null unless the words were interned to infer the shapes.
   AttributeListPtr attributes;
-  /// Empty unless the shapes were inferred, as they always are without a node.
-  /// `TracedCall` may refer to elements of this vector, which stay in place
-  /// when the vector is moved.
+  /// Empty if the shapes weren't inferred, which is only possible if `node`
+  /// isn't null. `TracedCall` may refer to elements of this vector, which stay
+  /// in place when the vector is moved.
   std::vector<torch::lazy::Shape> shapes;
 };
 
@@ -214,7 +214,8 @@ static bool requestsFormat(const OpRecord &record,
          *format != at::MemoryFormat::Contiguous;
 }
 
-/// Traces a call. Returns no results only if nothing was done.
+/// Traces a call, or does `otherwise`. Returns an empty vector only if the call
+/// was neither traced nor run.
 static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments,
                                          Otherwise otherwise) {

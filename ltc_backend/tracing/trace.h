@@ -32,8 +32,8 @@ at::Tensor traceOp(const std::string &name,
 /// for an in-place op, whose result keeps the strides of the first argument.
 void noteInPlace(const OpRecord &record);
 
-/// Notes that `result`, a lazy tensor without wrapper, is about to replace the
-/// first operand of its op as the value of a tensor.
+/// Notes that `result`, a lazy tensor without wrapper, is about to become the
+/// new value of the tensor that was the first operand of its op.
 void markInPlace(const at::Tensor &result);
 
 } // namespace torch_ltc

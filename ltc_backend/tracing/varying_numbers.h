@@ -48,10 +48,11 @@ public:
 
   static VaryingNumbers &ofThisThread();
 
-  /// Turns the numbers that have differed at this place before into dynamic
-  /// scalars, and returns whether there are any. Must be called before each op
-  /// is traced. If a number has ever changed at this place, sets `shapes` to
-  /// the results' shapes, which `infer` returns. Throws what `infer` throws.
+  /// Turns the numbers that have ever differed at this place of the trace into
+  /// dynamic scalars, and returns whether there are any. Must be called before
+  /// each op is traced. If a number has ever changed at this place, sets
+  /// `shapes` to the results' shapes, which `infer` returns. Throws what
+  /// `infer` throws.
   bool parametrize(const OpRecord &record, ArgumentWalk &walk,
                    const std::function<Shapes()> &infer, Shapes &shapes);
 
@@ -63,7 +64,7 @@ private:
     Numbers numbers; // the first call's
     bool isMoving = false;
   };
-  /// A place at which results have certain sizes, or any sizes.
+  /// What is known about a place for results of certain sizes, or of any sizes.
   struct SizedPlace {
     Numbers numbers;                  // the last call's
     c10::SmallVector<bool, 4> varies; // whether each number has differed

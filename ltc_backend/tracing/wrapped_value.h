@@ -49,8 +49,9 @@ class BelowFunctionalization {
 /// updates applied.
 at::Tensor valueOf(const at::Tensor &tensor);
 
-/// Makes `value`, a lazy tensor without wrapper, the tensor's new value, as the
-/// generated kernel of an in-place op does after the op (torch 2.13).
+/// Makes `value`, a lazy tensor without wrapper, the tensor's new value, as
+/// functionalization's generated kernel of an in-place op does after the op
+/// (torch 2.13).
 void setValue(const at::Tensor &tensor, const at::Tensor &value);
 
 /// Sets the value as `setValue` does, for callers above autograd: also

@@ -40,9 +40,9 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
   return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// A call of a CPU kernel that writes to its arguments. All of the memory of a
-/// written tensor is copied, so that arguments share memory and have strides on
-/// the CPU as they do on device lazy.
+/// A call of a CPU kernel that writes to its arguments. The whole memory of a
+/// written tensor is copied, so that the copies on the CPU have the arguments'
+/// strides and share memory as the arguments do.
 class WritingCall {
 public:
   WritingCall(const OperatorHandle &op, Stack &stack)
@@ -208,8 +208,8 @@ private:
       setGeometry(value, place.onCpu.strides());
       writeResult(place.wrapper, std::move(value));
     }
-    // torch's kernels at ADInplaceOrView don't count writes to lists of `out=`
-    // (2.13).
+    // torch's kernels at ADInplaceOrView don't count writes to lists passed as
+    // `out=` (2.13).
     bool isCounted = !place.isInList &&
                      op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView);
     if (!isCounted && !place.wrapper.is_inference())
@@ -254,7 +254,7 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
     return;
   }
   // The result of `torch.tensor` and `detach` is a view of a tensor that may be
-  // gone. Then nobody sees that the memory is replaced.
+  // gone. In that case, no other tensor sees that the memory is replaced.
   if (!isBase && tensor.storage().use_count() == 1) {
     replaceViewRecords(tensor, {});
     isBase = true;

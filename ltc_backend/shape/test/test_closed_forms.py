@@ -1,8 +1,9 @@
 """Compares each closed form with eager CPU and with the Meta kernel.
 
-Eager decides: calls that it accepts must be inferred with its results. Calls that both
-oracles reject must be rejected. Calls that only the Meta kernel accepts (for example,
-dtypes without a CPU kernel) must be rejected or inferred with the Meta kernel's results.
+For calls that eager accepts, inference must return the dtypes and sizes of eager's results.
+Calls that both oracles reject must be rejected. Calls that only the Meta kernel accepts
+(for example, dtypes without a CPU kernel) must be rejected, or inference must return the
+Meta kernel's dtypes and sizes.
 """
 
 import collections
@@ -37,8 +38,8 @@ MODULES = (
     indexing_cases,
     constructor_cases,
 )
-# Our own ops are defined by the backend, which isn't loaded here; the tests of
-# e2e_tests/backend run them.
+# torch_ltc's own ops are left out, because the backend, which isn't loaded here, defines
+# them; e2e_tests/backend tests them.
 ROWS = [
     row
     for row in _shape_testing.rows()
@@ -72,7 +73,7 @@ def generator(name):
 
 
 def eager(op, call, device):
-    """Returns (dtype, sizes) or None for each result of the call, or the error."""
+    """Returns (dtype, sizes) or None for each result of the call; if it fails, the error."""
     args, kwargs = call.make(device)
     names = [argument.name for argument in op._schema.arguments]
     if (
@@ -109,13 +110,13 @@ def inferred(name, call):
 
 
 def asked_for(results, mask):
-    """Replaces results that `mask` doesn't request by None, because CPU kernels may return
-    more gradients than requested."""
+    """Sets results that `mask` doesn't request to None, because CPU kernels may return more
+    gradients than requested."""
     return [result if asked else None for result, asked in zip(results, mask)]
 
 
 def complaint(name, op, call, found):
-    """Returns what was expected if the inferred shapes are wrong, else None."""
+    """Returns None if `found` is right; otherwise, a text that says what was expected."""
     by_meta = None
     if name in UNCHECKED_ON_CPU:
         expected = by_meta = eager(op, call, "meta")

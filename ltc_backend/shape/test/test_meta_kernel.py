@@ -1,4 +1,5 @@
-"""Meta kernels give shapes for lists, optional tensors and numbers; errors name the op."""
+"""Meta kernels infer the shapes of calls with lists, optional tensors and numbers; errors
+name the op."""
 
 import _shape_testing
 import pytest

@@ -73,7 +73,7 @@ typedef struct {
   int line;
   const char *module_path; // "encoder.layer.0.attention"
   /// Position of the op in the trace, starting at 1. `LtcCommandInfo::nodes` of
-  /// each command that computes the op contains it.
+  /// each command that computes the op contains this position.
   unsigned node;
 } LtcLocation;
 
@@ -87,7 +87,8 @@ LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
 
 /// Parameters become function arguments in the order of these calls; tensor and
 /// scalar parameters are numbered separately. `name` may be NULL. If
-/// `donatable` isn't 0, the caller doesn't need the buffer after the run.
+/// `donatable` isn't 0, the program may reuse the parameter's buffer for a
+/// result.
 LTC_EXPORT LtcValue ltcProgramAddTensorParameter(LtcProgram program,
                                                  LtcTensorType type,
                                                  const char *name,
@@ -192,7 +193,7 @@ typedef struct {
   /// Sizes and integers of the traced program. Binding the executable compares
   /// them with those of the trace that is to run, because some may be wrong at
   /// other sizes: for example, a result that is as large as a slice's bound at
-  /// the stand-ins may be smaller.
+  /// the stand-ins may be smaller at other sizes.
   const int64_t *checked[LTC_GENERAL_SAMPLES];
   size_t num_checked;
 } LtcSizeSamples;
@@ -245,8 +246,9 @@ typedef struct {
   const LtcProgram *programs; // LTC_GENERAL_SAMPLES
   const LtcSizeSamples *sizes;
   const LtcSizeSymbol *symbols; // sizes->num_symbols
-  /// The program at `other_values` (one value for each symbol). With its
-  /// symbols replaced by these values, the result must equal this program.
+  /// The program at `other_values` (one value for each symbol). If the symbols
+  /// of the program for all sizes are replaced by these values, it must equal
+  /// this program.
   LtcProgram other;
   const int64_t *other_values;
 } LtcSymbolicProgram;

@@ -35,11 +35,11 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// in each sample.
 ///
 /// For each of the six lowest bits of a size, and of a size minus one, the
-/// samples differ, so that the samples of a rounded quotient by a power of two
-/// determine it, and also a rounded quotient of that quotient. The third sample
-/// is more than twice as large as the first: code with one step for each
-/// doubling of a size (for example, a search or a sort) differs between the
-/// samples, and so has no general form.
+/// samples differ, so that the samples determine a rounded quotient by a power
+/// of two, and also a rounded quotient of that quotient. The third sample is
+/// more than twice as large as the first: code with one step for each doubling
+/// of a size (for example, a search or a sort) differs between the samples, and
+/// so has no general form.
 ///
 /// The stand-ins of a sample are in general position: if they formed an
 /// arithmetic progression, some different sums of stand-ins would be equal in

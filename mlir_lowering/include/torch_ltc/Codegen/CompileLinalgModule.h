@@ -87,7 +87,7 @@ using FloatSamples = std::array<double, kNumSamples>;
 /// What is known about the numbers of a general program.
 struct GeneralNumbers {
   SmallVector<SizeSamples> standIns; ///< of each symbol
-  SmallVector<SizeSamples> checked;  ///< of the trace; a binding checks them
+  SmallVector<SizeSamples> checked;  ///< the trace's; a binding checks them
   /// Values of the program's last scalar parameters, which a binding computes.
   SmallVector<FloatSamples> scalars;
 };

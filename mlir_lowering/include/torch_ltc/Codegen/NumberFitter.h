@@ -30,7 +30,7 @@ std::string unknownNumber(const SizeSamples &number);
 std::string unknownNumber(const FloatSamples &number);
 
 /// Finds expressions for numbers. Add all sizes, traced numbers and blocks
-/// first; after that, all members are thread-safe.
+/// first; after that, the other members are thread-safe.
 class NumberFitter {
 public:
   /// `standIns[i]`: the values of symbol `i` in the samples.
@@ -46,7 +46,7 @@ public:
   void addBlocks(const SizeSamples &size, int64_t block);
 
   /// Returns the code of a number that differs between the samples, or nullopt
-  /// if no expression has its values.
+  /// if no known expression has these values.
   std::optional<NumberCode> fit(const SizeSamples &number);
   /// Returns the code of a float of `bits` (32 or 64) bits that differs between
   /// the samples: an integer expression or a quotient.

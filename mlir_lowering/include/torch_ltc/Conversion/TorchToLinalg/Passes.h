@@ -30,8 +30,8 @@ void populateTorchToLinalgTypes(TypeConverter &converter);
 void populateTorchToLinalgPatterns(RewritePatternSet &patterns,
                                    const TypeConverter &converter);
 
-/// Adds the passes from the torch stage to the linalg stage. If `portable`, the
-/// result contains no library or host calls, for other compilers.
+/// Adds the passes from the torch stage to the linalg stage. If `portable`,
+/// which is for other compilers, the result contains no library or host calls.
 void buildTorchToLinalgPipeline(OpPassManager &passes, bool portable = false);
 
 } // namespace mlir::torch_ltc

@@ -17,8 +17,8 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToStablehlo/Passes.h.inc"
 
-/// The ops that the conversion supports; the others are decomposed before it or
-/// rejected by the contract.
+/// The ops that the conversion supports; all others are decomposed before the
+/// conversion or rejected by the backend contract.
 std::vector<std::string> torchToStablehloLegalOps();
 
 /// Adds the passes from a traced program to the stablehlo stage.

@@ -18,8 +18,8 @@ namespace mlir::torch_ltc {
 #define GEN_PASS_REGISTRATION
 #include "torch_ltc/Conversion/TorchToTosa/Passes.h.inc"
 
-/// The ops that the conversion supports; the others are decomposed before it or
-/// rejected by the contract.
+/// The ops that the conversion supports; all others are decomposed before the
+/// conversion or rejected by the backend contract.
 std::vector<std::string> torchToTosaLegalOps();
 
 /// Adds the passes from a traced program to the tosa stage.

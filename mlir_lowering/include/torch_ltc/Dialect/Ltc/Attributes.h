@@ -33,8 +33,8 @@ inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
 /// Group of ops that the outliner turns into one kernel: an i64.
 inline constexpr llvm::StringLiteral kGroupAttr = "torch_ltc.group";
 /// Position of an op in its group, an i64: the order in which the ops were
-/// added to the fusion domain. In a different order, the ops may not fit into
-/// it. Removed by the outliner.
+/// added to the fusion domain. If they were added in a different order, the
+/// domain might not accept all of them. Removed by the outliner.
 inline constexpr llvm::StringLiteral kGroupOrderAttr = "torch_ltc.group_order";
 /// On a copy of an op that a group recomputes: an i64, equal for all copies
 /// that one group needs. Removed by GroupOps.

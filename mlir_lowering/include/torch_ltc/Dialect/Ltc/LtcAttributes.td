@@ -11,7 +11,7 @@ class Ltc_Attr<string name, string attrMnemonic> : AttrDef<Ltc_Dialect, name> {
   let mnemonic = attrMnemonic;
 }
 
-/// `[a, b]`; may be empty.
+/// A list that is printed as `[a, b]`; may be empty.
 class Ltc_List<string element> : ArrayRefParameter<element> {
   let parser = "parseList<" # element # ">($_parser)";
   let printer = "printList($_printer, $_self)";
