@@ -23,7 +23,7 @@ static ArrayRef<StringRef> stageNames() {
   return ArrayRef(names).drop_front();
 }
 
-/// Stages of our compiler that only have a text.
+/// Whether the stage is internal to our compiler, and only available as text.
 static bool isTextOnly(StringRef stage) {
   return llvm::is_contained({"kernels", "plan", "llvm", "asm"}, stage);
 }
@@ -77,8 +77,8 @@ static LogicalResult writeModule(ModuleOp module,
   return writeStage(module, options, result);
 }
 
-/// Compiles the program, up to stage kernels if that suffices, and returns the
-/// text of the stage in `options`.
+/// Compiles the program, up to stage kernels if that suffices, and writes the
+/// text of the stage in `options` to `result`.
 static LogicalResult writeText(LtcProgram program, ModuleOp module,
                                const LtcStageOptions &options,
                                std::string &result) {

@@ -11,7 +11,7 @@
 
 using namespace llvm;
 
-/// Whether a user of the number's 16 bits may read only the highest one. Most
+/// Whether a user of the number's 16 bits may read only the highest bit. Most
 /// users extend the bits to those of a float.
 static bool mayReadSign(const User *user) {
   using namespace PatternMatch;

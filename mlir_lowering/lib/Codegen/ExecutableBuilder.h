@@ -13,8 +13,8 @@ namespace mlir::torch_ltc {
 /// The messages of the executable's format.
 namespace runtime = ::torch_ltc::runtime;
 
-/// Fills in an executable except for the kernels' objects: buffers, constants,
-/// parameters, outputs and commands.
+/// Fills in the buffers, constants, parameters, outputs and commands of an
+/// executable, but not the kernels' objects.
 class ExecutableBuilder {
 public:
   /// `kernelOfCall` maps each kernel call to the kernel's index in
@@ -29,9 +29,9 @@ public:
 
   // Used to build commands (Commands.cpp).
 
-  /// Adds a command for `op`. Its name consists of the ATen ops that it
-  /// computes, if they are known, and `details`: sizes, or the kind of a
-  /// collective.
+  /// Adds a command for `op`. The command's name consists of the ATen ops that
+  /// the command computes, if they are known, and `details`: sizes, or the kind
+  /// of a collective.
   runtime::Command *addCommand(Operation *op, StringRef details = "");
   BufferPart partOf(Value value) const { return plan.parts.at(value); }
   SmallVector<CopiedPart> copiedParts(ltc::JoinOp join) const {

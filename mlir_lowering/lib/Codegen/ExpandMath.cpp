@@ -121,8 +121,8 @@ LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
 /// result is a denormal number.
 constexpr float kMinNormalExponent = -87;
 
-/// Whether only sums with normal constants read the result, as in a sigmoid:
-/// denormal numbers don't change such sums.
+/// Whether only sums with constants beyond +-1e-30 read the result, as in a
+/// sigmoid: denormal numbers don't change such sums.
 bool isLostInSums(math::ExpOp op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
     FloatAttr constant;

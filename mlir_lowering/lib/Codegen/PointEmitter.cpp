@@ -181,7 +181,7 @@ Value LoopEmitter::loadExtracted(tensor::ExtractOp extract,
 
 /// Replaces each linalg.index and tensor.extract in `op`, including `op`
 /// itself, by the index or the loaded element. Returns the value that replaces
-/// `op`, or null if `op` is a different op.
+/// `op`, or null if `op` is neither.
 Value LoopEmitter::replaceReads(Operation *op, unsigned member) {
   const FusionDomain &domain = schedule.getDomain();
   Value ofOp;

@@ -4,9 +4,9 @@
 // resolved for every value:
 //
 // * `torch_ltc.places` of a command: the location of each of its results;
-// * `torch_ltc.place` of a result of the program: the parameter that the result
-//   is (forwarded) or overwrites (donated), or separate memory, to which a
-//   value that lies elsewhere is copied at the end;
+// * `torch_ltc.place` of a result of the program: the parameter that is the
+//   result (forwarded) or whose buffer the result overwrites (donated), or an
+//   output. A value that lies elsewhere is copied there at the end;
 // * `torch_ltc.arena_bytes` of the program.
 //
 // The results of views and bounds checks lie in their operand's place,

@@ -51,9 +51,9 @@ struct DomainMember {
 
 class FusionDomain {
 public:
-  /// Whether the op can be part of any domain: a generic op on tensors of
-  /// static shape whose maps are linear and whose body only computes (it may
-  /// read whole tensors with `tensor.extract`).
+  /// Whether a domain can contain the op: a generic op on tensors of static
+  /// shape whose maps are linear and whose body only computes (it may read
+  /// whole tensors with `tensor.extract`).
   static bool isFusible(linalg::GenericOp op);
 
   /// Adds an op. Returns false if the op doesn't fit; the domain's state is

@@ -1,7 +1,7 @@
 //===- Passes.h - linalg on tensors -> kernels stage ------------*- C++ -*-===//
 //
-// Turns one function on static-shape tensors into a flat list of kernel and
-// library calls, and one function for each kernel.
+// Splits the program, a function on static-shape tensors, into a flat list of
+// commands and a function for each kernel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
 //===- TargetCostModel.h - Costs on the processor ---------------*- C++ -*-===//
 //
-// Kernels are grouped, scheduled and split by these numbers. The numbers are
-// relative (for example, an access compared with an instruction) or chosen with
-// a margin (for example, half of the smallest second-level cache in use), so
-// that one set serves x86-64 with AVX2 or AVX-512 and AArch64 with NEON; a
-// program depends on the processor only by its instructions.
+// Numbers that determine how kernels are grouped, scheduled and split. The
+// numbers are relative (for example, an access compared with an instruction) or
+// chosen with a margin (for example, half of the smallest second-level cache in
+// use), so that one set serves x86-64 with AVX2 or AVX-512 and AArch64 with
+// NEON; apart from its instructions, a program doesn't depend on the processor.
 // `ltc-opt --print-target-cost-model` prints the numbers.
 //
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def SpecializeSizesPass : Pass<"ltc-mlir-specialize-sizes", "::mlir::ModuleOp"> {
-  let summary = "Replace the symbols of a program for all sizes by values";
+  let summary = "Replace symbols by their values in a program for all sizes";
   let description = [{
     Each tensor gets the sizes that `torch.bind_symbolic_shape` states, and ops
     that compute sizes are folded. The result is the program that would be

@@ -8,8 +8,8 @@
 
 namespace mlir::torch_ltc {
 
-/// `x[i, :, j]`: one tensor of integers, or none, for each of the first
-/// dimensions of x. The index tensors are broadcast to one shape. If the
+/// The indices of `x[i, :, j]`: a tensor of integers, or none, for each of the
+/// first dimensions of x. The index tensors are broadcast to one shape. If the
 /// indexed dimensions are adjacent, the dimensions of this shape replace them
 /// in the result; otherwise, the dimensions of this shape come first. The other
 /// dimensions of x keep their order.

@@ -158,8 +158,8 @@ static LogicalResult lowerEye(OpLowering &op) {
 }
 
 /// tril_indices and triu_indices: (row, col, offset). Runs over the triangle
-/// row by row, and writes the rows' numbers to the first half of the result,
-/// the columns' to the second half.
+/// row by row, and writes the row indices to the first half of the result, the
+/// column indices to the second half.
 template <bool isLower>
 static LogicalResult lowerTriangleIndices(OpLowering &op) {
   int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);

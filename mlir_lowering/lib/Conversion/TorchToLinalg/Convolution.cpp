@@ -82,7 +82,7 @@ static LogicalResult lowerConvolution(OpLowering &op) {
       op, operands, op.resultSizes(), arguments));
 }
 
-/// Sum of the gradient over all dimensions but 1.
+/// Returns the sum of the gradient over all dimensions except dimension 1.
 static Value biasGradient(OpLowering &op, Value gradient, Type dtype) {
   int64_t rank = cast<RankedTensorType>(gradient.getType()).getRank();
   SmallVector<int64_t> dims{0};

@@ -123,7 +123,7 @@ static Value checkDivisor(OpLowering &op, Value divisor, Type common) {
   auto type = cast<RankedTensorType>(divisor.getType());
   if (type.getNumElements() == 0)
     return divisor;
-  // The int64 divisor 256 of an int8 tensor is a zero.
+  // For example, the int64 divisor 256 becomes 0 in int8.
   if (unsigned width = cast<IntegerType>(common).getWidth();
       width > 1 && width < type.getElementTypeBitWidth())
     divisor = op.tensors.elementwise(

@@ -331,7 +331,8 @@ Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
 }
 
 /// The greater of x and the bound. If both are zero, whatever their signs,
-/// torch returns the bound if the bound is a tensor, and x if it is a number.
+/// torch returns the bound if the bound is a tensor, and x if the bound is a
+/// number.
 static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
   return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
                               : s.atLeast(x, s.arg(bound));
