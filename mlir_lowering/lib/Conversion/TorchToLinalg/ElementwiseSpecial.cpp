@@ -183,7 +183,7 @@ Value torch_ltc::emitRoundDecimals(ElementwiseBody &s) {
   return s.div(round(s.mul(x, scale)), scale);
 }
 
-/// The angle of a real number: 0 or pi.
+/// The angle of a real number: 0 or pi, or NaN for NaN.
 Value torch_ltc::emitAngle(ElementwiseBody &s) {
   Value x = s.arg(0), zero = s.constant(0);
   Value isNegative = s.compare(Comparison::lt, x, zero);

@@ -28,7 +28,7 @@ static LogicalResult lowerEmbedding(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// Number of lookups of each row, as float64.
+/// Counts the lookups of each row, in float64.
 static Value countLookups(OpLowering &op, Value indices, int64_t rows) {
   Type dtype = Float64Type::get(op.builder.getContext());
   return op.tensors.loop(

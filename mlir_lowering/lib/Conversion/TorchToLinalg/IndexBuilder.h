@@ -34,9 +34,9 @@ public:
   /// The indices of the element at `position` in row-major order.
   SmallVector<Value> delinear(Value position, ArrayRef<int64_t> sizes);
 
-  /// Converts an integer from a tensor to an index below `size`. A negative
-  /// integer counts from the end, and the index is clamped, so that no memory
-  /// outside the indexed tensor is accessed.
+  /// Converts an element of an index tensor to an index below `size`. A
+  /// negative integer counts from the end, and the index is clamped, so that no
+  /// memory outside the indexed tensor is accessed.
   Value fromElement(Value element, int64_t size);
   /// Like the overload above, but clamps the index to `last`.
   Value fromElement(Value element, int64_t size, int64_t last);

@@ -1,4 +1,4 @@
-//===- Indexing.cpp - Reads at positions from a tensor --------------------===//
+//===- Indexing.cpp - Reads at positions that a tensor contains -----------===//
 //
 // Positions are checked before anything is read (OpLowering::checkBounds), and
 // clamped as well, for targets that drop the checks.

@@ -124,7 +124,8 @@ template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
 
 /// Whether `element` replaces `best`. A NaN replaces numbers. Of equal elements
 /// (and of NaNs), the one at the lower position is chosen explicitly, because
-/// loops over a flattened transposition run in memory order.
+/// loops over a flattened transposed tensor run in memory order, not in the
+/// order of positions.
 static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best,
                       Value isBefore) {
   Value better =

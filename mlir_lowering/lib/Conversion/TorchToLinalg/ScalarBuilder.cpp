@@ -360,11 +360,11 @@ static constexpr bool kConversionSaturates = true;
 static constexpr bool kConversionSaturates = false;
 #endif
 
-/// torch's CPU kernels convert to int64 and uint8 in 64 bits, and to the other
-/// signed integers in 32 bits, which are then truncated. They convert to the
-/// other unsigned integers in 64 bits on x86, and with instructions for
-/// unsigned integers on AArch64. LLVM's fptosi is undefined for a value that
-/// doesn't fit, so the range is checked.
+/// torch's CPU kernels convert floats to int64 and uint8 in 64 bits, and to the
+/// other signed integers in 32 bits, and then truncate the result. They convert
+/// floats to the other unsigned integers in 64 bits on x86, and with
+/// instructions for unsigned integers on AArch64. LLVM's fptosi is undefined
+/// for a value that doesn't fit, so the range is checked.
 Value ScalarBuilder::castFloatToInteger(Value value, IntegerType to) {
   bool toUnsigned =
       kConversionSaturates && to.isUnsigned() && to.getWidth() > 8;

@@ -1,4 +1,4 @@
-//===- ScalarBuilder.h - arithmetic on torch scalars ------------*- C++ -*-===//
+//===- ScalarBuilder.h - Arithmetic on torch scalars ------------*- C++ -*-===//
 //
 // Emits arith and math ops on one element, with the semantics of torch's CPU
 // kernels for each dtype.

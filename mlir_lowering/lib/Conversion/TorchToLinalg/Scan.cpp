@@ -1,7 +1,7 @@
 //===- Scan.cpp - Prefix sums and selection along a dimension -------------===//
 //
-// Lowers ops that depend on the order along a dimension to serial loops over
-// the dimension, or to a binary search.
+// Lowers ops that depend on the order of elements along a dimension. They
+// become serial loops over this dimension, or a binary search.
 //
 //===----------------------------------------------------------------------===//
 
@@ -181,7 +181,7 @@ struct SortedLines {
 } // namespace
 
 /// Whether the element at `position` of a line is less than x (with `right`:
-/// not greater). A NaN is greater than all elements.
+/// not greater). True if x or the element is a NaN.
 static Value isBelow(ScalarBuilder &s, const SortedLines &lines,
                      ValueRange line, Value position, Value x) {
   IndexBuilder b(s.builder, s.loc);
@@ -245,7 +245,7 @@ static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
   return loop.getResult(0);
 }
 
-/// Looks up the elements of the operand at position `values` in `lines`.
+/// Looks up in `lines` the elements of the operand at position `values`.
 static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
                                  unsigned values) {
   bool isNumber = !op.isTensor(values);

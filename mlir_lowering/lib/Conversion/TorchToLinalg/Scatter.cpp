@@ -1,4 +1,4 @@
-//===- Scatter.cpp - Writes at positions from a tensor --------------------===//
+//===- Scatter.cpp - Writes at positions that a tensor contains -----------===//
 //
 // Scatters become serial loops: if a position occurs twice, the order of the
 // writes matters (the last write wins, and sums of floats aren't associative).
@@ -175,9 +175,9 @@ static Value divideByCounts(OpLowering &op, Value sums, bool includeSelf,
       })[0];
 }
 
-/// Lowers a scatter that reduces the values written to the same position, with
-/// the reduction `name`, including or excluding the existing element. `scalar`
-/// emits a written value.
+/// Lowers a scatter that combines the values written to the same position by
+/// the reduction `name`. If `includeSelf`, the existing element is combined as
+/// well. `scalar` emits a written value.
 static LogicalResult
 reduceInto(OpLowering &op, StringRef name, bool includeSelf,
            ScatterScalar scatterScalar,

@@ -93,7 +93,7 @@ static LogicalResult lowerSelect(OpLowering &op) {
   return extract(op, readSelection(op, op.sizes(0), 1));
 }
 
-/// The source of an insertion, converted to the dtype of the tensor.
+/// The source of an insertion, converted to the dtype of `self`.
 static Value insertionSource(OpLowering &op) {
   return op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
 }

@@ -1,10 +1,10 @@
 //===- Sort.cpp - Sorting along a dimension -------------------------------===//
 //
-// A stable sort is a bottom-up merge sort of each line: in each pass, sorted
-// runs of 1, 2, 4, ... elements are merged in pairs from one tensor into
-// another. In other sorts, the order of equal elements depends on the algorithm
-// of PyTorch's kernel, so the program calls that kernel (HostCall.h); other
-// compilers use the stable sort.
+// A stable sort is lowered to a bottom-up merge sort of each line: in each
+// pass, sorted runs of 1, 2, 4, ... elements are merged in pairs from one
+// tensor into another. In other sorts, the order of equal elements depends on
+// the algorithm of PyTorch's kernel, so the program calls that kernel
+// (HostCall.h); other compilers use the stable sort.
 //
 //===----------------------------------------------------------------------===//
 

@@ -169,7 +169,8 @@ static LogicalResult lowerUnfold(OpLowering &op) {
 
 /// unfold_backward(grad_in, input_sizes, dim, size, step)
 ///
-/// Like eager's kernel, adds only where windows overlap: 0.0 + -0.0 is 0.0.
+/// Like eager's kernel, adds only if windows overlap, and stores otherwise,
+/// because 0.0 + -0.0 would lose the sign.
 static LogicalResult lowerUnfoldBackward(OpLowering &op) {
   int64_t size = op.integer(3), step = op.integer(4);
   bool overlaps = step < size;
@@ -308,7 +309,7 @@ public:
     if (table)
       return b.fromElement(b.extract(table, row), output + 1);
     // The rounded product may differ from the first copy, so search from two
-    // rows before it.
+    // rows before the product.
     Value zero = b.constant(0), last = b.constant(output);
     Value copy = b.add(multiplied(b, row, inverse), -2);
     copy = b.min(b.max(copy, zero), last);

@@ -62,7 +62,7 @@ StridedView torch_ltc::readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
   int64_t dim = op.dimension(first, sizes.size());
   int64_t size = op.integer(first + 1), step = op.integer(first + 2);
   StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
-  // A tensor without dimensions is treated as a tensor of one element.
+  // A tensor of rank 0 is treated as a tensor of sizes [1].
   if (sizes.empty())
     return {{size}, {1}, 0};
   int64_t stride = view.strides[dim];

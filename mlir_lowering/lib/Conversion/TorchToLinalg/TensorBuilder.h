@@ -40,7 +40,8 @@ public:
   Value zeros(ArrayRef<int64_t> sizes, Type dtype);
 
   /// Computes each result element from the elements at the same position;
-  /// operands whose dimensions are 1 or missing at the front are broadcast.
+  /// dimensions of an operand that have size 1 or are missing at the front are
+  /// broadcast.
   SmallVector<Value> elementwise(ArrayRef<int64_t> sizes,
                                  ArrayRef<Type> elementTypes, ValueRange inputs,
                                  ElementBody body);

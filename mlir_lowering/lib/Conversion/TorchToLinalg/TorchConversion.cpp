@@ -28,7 +28,8 @@ static void setLegality(ConversionTarget &target,
   target.addDynamicallyLegalOp<func::ReturnOp, func::CallOp>(
       [&](Operation *op) { return converter.isLegal(op); });
   // The ops of the torch dialect are neither legal nor illegal: the driver then
-  // tries each op, even after one has failed, and each reports its own error.
+  // tries each op, even after one has failed, and each op that fails reports
+  // its own error.
   target.markUnknownOpDynamicallyLegal(
       [isLegalOp](Operation *op) -> std::optional<bool> {
         if (isa<torch::TorchDialect>(op->getDialect()) && !isLookedThrough(op))

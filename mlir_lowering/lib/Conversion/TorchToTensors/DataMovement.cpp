@@ -105,7 +105,8 @@ static Value spread(TensorLowering &op, Value source, const Slice &slice,
   return op.target.pad(source, low, high, interior, op.scalar(dtype, 0));
 }
 
-/// Replaces the op by `tensor` with `source` in the slice.
+/// Replaces the op by `tensor`, in which `source` replaces the elements of the
+/// slice.
 static LogicalResult insert(TensorLowering &op, Value source, Value tensor,
                             const Slice &slice) {
   ArrayRef<int64_t> sizes = op.resultSizes();

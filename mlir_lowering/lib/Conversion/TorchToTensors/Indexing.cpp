@@ -1,4 +1,4 @@
-//===- Indexing.cpp - Reads at positions from a tensor --------------------===//
+//===- Indexing.cpp - Reads at positions that a tensor contains -----------===//
 //
 // Most of these ops become a gather of rows. Positions out of range, which
 // eager PyTorch rejects, read the nearest element, because programs in these

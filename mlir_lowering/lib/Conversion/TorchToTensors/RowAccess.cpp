@@ -44,8 +44,9 @@ Value torch_ltc::gatherRows(TensorLowering &op, Value table, Value rows) {
   return op.target.reshape(gathered, sizes);
 }
 
-/// Returns [b, r]: for each row, the last of the n values that are written to
-/// it, or -1. `isHere` [b, r, n]: whether the value is written to the row.
+/// Returns [b, r]: for each row, the index of the last of the n values that is
+/// written to it, or -1. `isHere` [b, r, n]: whether the value is written to
+/// the row.
 static Value lastWriter(TensorLowering &op, Value isHere) {
   int64_t count = TensorTarget::sizesOf(isHere)[2];
   Value none = op.target.splat({1, 1, 1}, op.scalar(positionDtype(op), -1));

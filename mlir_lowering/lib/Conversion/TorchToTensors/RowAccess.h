@@ -50,7 +50,7 @@ struct RowIndex {
   SmallVector<int64_t> order;
   /// The table's sizes, with merged indexed dimensions: [rows, rest...].
   SmallVector<int64_t> tableSizes;
-  /// The positions of the table's rows, flattened.
+  /// The positions of the rows that the indices select, flattened.
   Value rows;
   /// The sizes of the gathered rows, [index dimensions..., rest...], and the
   /// permutation that restores PyTorch's order of dimensions.

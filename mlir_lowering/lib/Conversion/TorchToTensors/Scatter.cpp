@@ -1,4 +1,4 @@
-//===- Scatter.cpp - Writes at positions from a tensor --------------------===//
+//===- Scatter.cpp - Writes at positions that a tensor contains -----------===//
 
 #include "RowAccess.h"
 
@@ -31,8 +31,8 @@ static LogicalResult scatterAlong(TensorLowering &op, bool accumulate) {
   int64_t dim = op.dimension(1, rank), size = op.sizes(0)[dim];
   int64_t count = op.sizes(2)[dim];
   SmallVector<int64_t> order = lastOrder(rank, dim);
-  // Pad an index that is smaller than the tensor with -1, so that nothing is
-  // written beyond the index.
+  // If the index is smaller than the tensor, pad the index with -1, so that
+  // nothing is written beyond it.
   SmallVector<int64_t> wide(op.sizes(0));
   wide[dim] = count;
   Value index = positions(op, op.tensor(2), op.dtype(2), size, /*wraps=*/false);

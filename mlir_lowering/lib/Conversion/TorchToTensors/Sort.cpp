@@ -1,8 +1,9 @@
 //===- Sort.cpp - Sorting along a dimension -------------------------------===//
 //
-// An element's position is the number of elements that come before it, so equal
-// elements keep their order. This takes n * n comparisons, but neither loops
-// nor a comparator, so both dialects can express it.
+// An element's position is the number of elements that come before it. Of equal
+// elements, the earlier one comes before the other, so the sort is stable. This
+// takes n * n comparisons, but neither loops nor a comparator, so both dialects
+// can express it.
 //
 //===----------------------------------------------------------------------===//
 

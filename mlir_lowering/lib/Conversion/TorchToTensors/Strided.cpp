@@ -1,8 +1,8 @@
 //===- Strided.cpp - Data movement by constant positions ------------------===//
 //
-// The source of each element is known at compile time, so every op is a gather
-// with constant positions. For an op that writes, each element's source is the
-// value that is written to it last.
+// The source of each element is known at compile time, so every op except
+// upsample_nearest2d_backward is a gather with constant positions. For an op
+// that writes, each element's source is the value that is written to it last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +83,7 @@ static LogicalResult lowerUnfold(TensorLowering &op) {
 //===----------------------------------------------------------------------===//
 
 /// Resamples the rows, and then the columns. `along(tensor, sources, size)`
-/// resamples the first dimension of a tensor [size, rest].
+/// resamples the first dimension of a tensor [n, rest] to `size` rows.
 static LogicalResult
 resample(TensorLowering &op, unsigned firstScale, ArrayRef<int64_t> in,
          ArrayRef<int64_t> out, ArrayRef<int64_t> from,

@@ -31,7 +31,8 @@ public:
   ScalarTranslator(TensorTarget &target, size_t rank)
       : target(target), rank(rank) {}
 
-  /// Maps `element` to `tensor`, with leading dimensions of size 1.
+  /// Maps `element` to `tensor`, reshaped to rank `rank` with leading
+  /// dimensions of size 1.
   void bind(Value element, Value tensor) {
     SmallVector<int64_t> sizes(TensorTarget::sizesOf(tensor));
     sizes.insert(sizes.begin(), rank - sizes.size(), 1);
@@ -207,7 +208,7 @@ LogicalResult TensorLowering::replaceWith(ValueRange results) {
     return fail(target.getRefusal());
   SmallVector<Value> reshaped;
   for (auto [number, value] : llvm::enumerate(results)) {
-    // Null if the result is unused.
+    // `value` may be null if the result is unused.
     if (!isResultUsed(number)) {
       reshaped.push_back(Value());
       continue;

@@ -60,7 +60,7 @@ public:
   /// Permutes dimensions: result dimension i is dimension `permutation[i]` of
   /// the tensor.
   virtual Value transpose(Value tensor, ArrayRef<int64_t> permutation) = 0;
-  /// Broadcasts dimensions that are 1 or missing at the front.
+  /// Broadcasts dimensions that have size 1 or are missing at the front.
   virtual Value broadcast(Value tensor, ArrayRef<int64_t> sizes) = 0;
   virtual Value slice(Value tensor, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) = 0;
@@ -83,8 +83,8 @@ public:
   virtual Value convolve(Value input, Value weight,
                          const ConvolutionWindow &window) = 0;
 
-  /// Expands math functions that the dialect lacks in a body that is about to
-  /// be converted with `elementwise`.
+  /// Called with a body that is about to be converted with `elementwise`:
+  /// expands the math functions that the dialect lacks.
   virtual LogicalResult expandScalarCode(Operation *) { return success(); }
   /// Converts an op of arith or math on elements to one on tensors of the same
   /// rank, whose dimensions of size 1 are broadcast.

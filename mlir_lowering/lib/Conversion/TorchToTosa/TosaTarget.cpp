@@ -101,8 +101,8 @@ Value TosaTarget::broadcast(Value tensor, ArrayRef<int64_t> sizes) {
                               shape(multiples));
 }
 
-/// Reshapes the elements along the dimension into rows of `stride` and selects
-/// the first column.
+/// Reshapes the elements along the dimension into rows of `stride` elements,
+/// and selects the first column.
 Value TosaTarget::stridedSlice(Value tensor, int64_t dim, int64_t count,
                                int64_t stride) {
   SmallVector<int64_t> sizes(sizesOf(tensor)), apart(sizes);
@@ -285,8 +285,9 @@ static void addSpatialDim(ConvolutionWindow &window) {
 }
 
 /// Applies to the input the parts of the window that tosa.conv2d doesn't
-/// support, dilation and cropping, and removes them from `window`. Also crops
-/// the end, because tosa.conv2d requires that windows fill the input exactly.
+/// support, dilation of the input and cropping, and removes them from `window`.
+/// Also crops the end, because tosa.conv2d requires that windows fill the input
+/// exactly.
 Value TosaTarget::applyToInput(Value input, Value weight,
                                ConvolutionWindow &window) {
   SmallVector<int64_t> low{0, 0}, high{0, 0}, interior{0, 0};

@@ -156,8 +156,8 @@ static LogicalResult verifyTypes(Operation *op, TypeRange types,
   return success();
 }
 
-/// Verifies the numbers of operands and results, with the errors of the traits
-/// that ODS would use.
+/// Verifies the numbers of operands, results, regions and successors, with the
+/// errors of the traits that ODS would use.
 static LogicalResult verifyCounts(Operation *op, size_t operands,
                                   size_t results) {
   if (failed(OpTrait::impl::verifyZeroRegions(op)) ||
