@@ -35,9 +35,11 @@ Location locationOf(LocationId id);
 LocationId captureLocation();
 /// `captureLocation()` if option source_info is on, otherwise 0.
 LocationId captureLocationIfWanted();
-/// "train.py:31" with the file's last path component, "" if unknown.
+/// Returns "train.py:31", with only the last component of the file's path, or
+/// "" for an unknown location.
 std::string shortText(LocationId id);
-/// " (at /home/me/train.py:31)" or "", to be appended to messages.
+/// Returns " (at /home/me/train.py:31)", which is to be appended to messages,
+/// or "" for an unknown location.
 std::string messageSuffix(LocationId id);
 
 /// The id of an interned module path ("encoder.layer.0"); 0 for none.

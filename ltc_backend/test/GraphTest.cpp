@@ -18,7 +18,8 @@ Hash128 key(c10::ArrayRef<Value> roots) {
   return buildGraph(outputs).hash;
 }
 
-/// Which parameters are donatable if the value of one tensor is computed.
+/// Returns for each parameter whether it is donatable in the graph that
+/// computes the tensor.
 std::vector<bool> donatable(const Value &tensor) {
   std::vector<Value> roots(1, tensor);
   Graph graph = buildGraph({output(tensor)});

@@ -14,8 +14,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Whether a processor was idle in half a second in which all processes used
-/// `all` seconds of two processors' time, and this process used 0.4 seconds.
+/// Whether one of two processors was left idle in half a second in which all
+/// processes together used `all` seconds of processor time.
 bool isIdleAfter(double all) {
   LtcProcessorTimes before{10, 40, 3, 2}, after{10.5, 40 + all, 3.4, 2};
   return leftProcessorIdle(before, after);

@@ -133,9 +133,10 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
                     uint8_t(own));
 }
 
-/// Gives number tensors the dtype in which the op computes; ops without type
-/// promotion convert them to the dtype of their first operand. Bools keep their
-/// dtype, because a condition or a mask must be a bool.
+/// Gives number tensors (CPU tensors of rank 0) the dtype in which the op
+/// computes; ops without type promotion convert them to the dtype of their
+/// first operand. Bools keep their dtype, because a condition or a mask must be
+/// a bool.
 void ArgumentWalk::setNumberTensorTypes() {
   ScalarType type = promoted;
   switch (record.dtypeRule) {

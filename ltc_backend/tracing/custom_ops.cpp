@@ -138,8 +138,8 @@ CustomOps &customOps() {
   return *ops;
 }
 
-/// Whether the op belongs to this library or to PyTorch. These hundreds of ops
-/// get no kernel here, except those with aliases.
+/// Whether the op belongs to this library or to PyTorch. There are hundreds of
+/// such ops. Those without aliases get no kernel here.
 bool isOfTorch(const std::string &name) {
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",

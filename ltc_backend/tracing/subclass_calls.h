@@ -8,9 +8,9 @@
 namespace torch_ltc {
 
 /// If an argument is a functional wrapper, calls `op` through functionalization
-/// and returns true; otherwise only returns false. The `__torch_dispatch__` of
-/// a tensor subclass (for example, of DTensor) calls ops on wrappers, but
-/// bypasses functionalization (torch 2.13).
+/// and returns true; otherwise does nothing and returns false. The
+/// `__torch_dispatch__` of a tensor subclass (for example, of DTensor) calls
+/// ops on wrappers, but bypasses functionalization (torch 2.13).
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 

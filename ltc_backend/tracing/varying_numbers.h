@@ -14,9 +14,9 @@
 // an end of `linspace`) is also compared with its value in traces of other
 // sizes, so that it doesn't become a constant again at each new size. The ends
 // of a slice (`x[begin:end]`) become dynamic scalars for any length of the
-// slice if both have moved while the sliced size stayed the same: then the ends
-// don't follow this size. (If the size differs in each trace, they may follow
-// it.)
+// slice if both have moved while the size of the sliced dimension stayed the
+// same, which shows that the ends don't follow this size. (If the size differs
+// in each trace, they may follow it.)
 //
 // A place in a trace is determined by the preceding ops, and by the call itself
 // without these numbers. Making a number a dynamic scalar only affects which

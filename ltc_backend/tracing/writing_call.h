@@ -26,8 +26,8 @@ bool anyTensor(c10::ArrayRef<c10::IValue> values, Predicate predicate) {
   return any;
 }
 
-/// Whether `tensor` is a functional wrapper around a lazy tensor, not around a
-/// tensor with which torch.compile traces.
+/// Whether `tensor` is a functional wrapper around a lazy tensor, and not
+/// around a tensor subclass, as while torch.compile traces.
 bool isLazyWrapper(const at::Tensor &tensor);
 
 /// Runs the op's CPU kernel on copies of its arguments, which have the

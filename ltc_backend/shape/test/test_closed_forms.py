@@ -47,8 +47,8 @@ ROWS = [
 ]
 
 
-# CPU kernels of PyTorch 2.13 that read missing statistics without a check; they are
-# only used for calls that the Meta kernel accepts.
+# The CPU kernels of these ops don't check whether statistics are missing before they read
+# them (PyTorch 2.13). They are only used for calls that the Meta kernel accepts.
 UNCHECKED_ON_CPU = (
     "aten::native_batch_norm",
     "aten::_native_batch_norm_legit.no_stats",
@@ -73,7 +73,7 @@ def generator(name):
 
 
 def eager(op, call, device):
-    """Returns (dtype, sizes) or None for each result of the call; if it fails, the error."""
+    """Returns (dtype, sizes) or None for each result of the call; the error if it fails."""
     args, kwargs = call.make(device)
     names = [argument.name for argument in op._schema.arguments]
     if (
@@ -95,7 +95,7 @@ def eager(op, call, device):
 
 
 def inferred(name, call):
-    """The tracer's result, and whether it comes from a closed form."""
+    """Returns the tracer's results or error, and whether they come from a closed form."""
     args, kwargs = call.make("cpu")
     try:
         results = _shape_testing.infer(name, args, kwargs)

@@ -184,8 +184,8 @@ LTC_EXPORT LtcStatus ltcProgramCompile(LtcProgram program,
                                        LtcBytes *executable,
                                        LtcCompileStatistics *statistics);
 
-/// Sizes in a general program: an array of values for each of the
-/// LTC_GENERAL_SAMPLES samples.
+/// Sizes of a general program: for each of the LTC_GENERAL_SAMPLES samples, an
+/// array of values.
 typedef struct {
   /// The stand-ins of each symbol (size_stand_ins.h).
   const int64_t *symbols[LTC_GENERAL_SAMPLES];
@@ -214,8 +214,8 @@ typedef struct {
   /// parameters are rank-0 tensors: i64 for integers, f64 for floats (f32 at
   /// "tosa", which has no f64).
   const char *stage;
-  /// Ops ("aten.addmm") that the reader of stage "torch" or "linalg" supports:
-  /// they aren't decomposed, although our compiler decomposes them.
+  /// Ops ("aten.addmm") that the compiler which reads stage "torch" or "linalg"
+  /// supports: they aren't decomposed, although our compiler decomposes them.
   const char *const *legal_ops;
   size_t legal_op_count;
   /// If not 0, the ops that only our compiler lowers are decomposed (stage

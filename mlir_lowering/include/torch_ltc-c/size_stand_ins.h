@@ -34,7 +34,7 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// position in the order of the symbols' sizes; stand-ins have the same order
 /// in each sample.
 ///
-/// For each of the six lowest bits of a size, and of a size minus one, the
+/// In each of the six lowest bits of a size, and of a size minus one, the
 /// samples differ, so that the samples determine a rounded quotient by a power
 /// of two, and also a rounded quotient of that quotient. The third sample is
 /// more than twice as large as the first: code with one step for each doubling

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-/// All stages but "ir", which is written from the traced graph.
+/// The names of all stages except "ir", which is written from the traced graph.
 static ArrayRef<StringRef> stageNames() {
   static const StringRef names[] = {
 #define LTC_STAGE(name, file, text) name,

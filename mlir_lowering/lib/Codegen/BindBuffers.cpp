@@ -26,9 +26,9 @@ MemRefType memrefOf(Type type) {
 
 /// Writes the results to the memory of the arguments that follow the operands:
 /// first to tensors in this memory, then to the memory itself. MLIR 22 replaces
-/// an empty tensor by its destination, but only if the destination is a tensor
-/// does it check whether another result that was built in the same empty tensor
-/// is still read.
+/// an empty tensor by its destination. It checks whether another result that
+/// was built in the same empty tensor is still read, but only if the
+/// destination is a tensor.
 void putInDestinations(OpBuilder &builder, func::ReturnOp terminator,
                        ArrayRef<BlockArgument> memory) {
   Location loc = terminator.getLoc();

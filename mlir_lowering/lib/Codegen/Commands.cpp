@@ -100,7 +100,8 @@ static LogicalResult addCommand(ExecutableBuilder &builder, ltc::MatmulOp op) {
   int64_t k = op.getTransposeA() ? a.getDimSize(a.getRank() - 2)
                                  : a.getDimSize(a.getRank() - 1);
   int64_t batch = c.getRank() == 3 ? c.getDimSize(0) : 1;
-  // If the whole batch has one weight, the batch's rows form one tall matrix.
+  // If `b` is one matrix for the whole batch, the rows of the batch form one
+  // tall matrix.
   if (a.getRank() == 3 && b.getRank() == 2 && !op.getTransposeA()) {
     m *= batch;
     batch = 1;

@@ -10,7 +10,7 @@
 
 namespace mlir::torch_ltc {
 
-/// The messages of the executable's format.
+/// The protobuf messages of executables.
 namespace runtime = ::torch_ltc::runtime;
 
 /// Fills in the buffers, constants, parameters, outputs and commands of an

@@ -93,8 +93,8 @@ public:
   std::string addOrders(ArrayRef<SizeSamples> orders);
 
 private:
-  /// The index of the code for a number that differs between the samples, or
-  /// for a marked grain.
+  /// Returns the index of the code for a number or a marked grain, or nullopt
+  /// if no known expression has its values.
   std::optional<unsigned> fit(const SizeSamples &number);
   std::optional<NumberCode> fitGrain(unsigned kernel);
 

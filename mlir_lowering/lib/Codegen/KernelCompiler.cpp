@@ -139,8 +139,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, modules);
 }
 
-/// Allows products and sums to become fused operations, except those of 16-bit
-/// floats: eager's kernels round each result, but processors with 16-bit
+/// Allows LLVM to fuse products and sums into multiply-adds, except those of
+/// 16-bit floats: eager's kernels round each result, but processors with 16-bit
 /// arithmetic (AVX512-FP16, AArch64) would round a fused operation once.
 static void allowContraction(llvm::Module &module) {
   for (llvm::Function &function : module)

@@ -29,8 +29,9 @@ public:
             const KernelObjectCache &cache,
             ::torch_ltc::runtime::Executable &executable);
 
-  /// Adds the kernel that `call` needs unless it is known, and returns its
-  /// index in `Executable.kernels`. Its object exists after `compile`.
+  /// Adds the kernel that `call` needs, unless the set already contains this
+  /// kernel, and returns the kernel's index in `Executable.kernels`. The
+  /// kernel's object exists after `compile`.
   unsigned add(ltc::KernelCallOp call);
 
   /// Compiles the kernels that aren't in the cache. Emits errors on failure.

@@ -30,7 +30,7 @@ public:
   void emit();
 
 private:
-  /// Memory of a value between nests, with a stride for each axis.
+  /// The memory that holds a value between nests, with a stride for each axis.
   struct Temporary {
     Value memory;
     SmallVector<int64_t> strides;
@@ -47,10 +47,10 @@ private:
     /// Loops from this level on carry the accumulators in registers. If every
     /// point updates memory, this is the number of loops.
     unsigned level;
-    /// Memory holds the initial value before the nest starts.
+    /// Whether memory holds the initial value before the nest starts.
     bool startsInMemory;
-    /// The reduction is a floating-point sum. It is computed in parts, so that
-    /// errors grow with the number of levels instead of terms.
+    /// Whether the reduction is a floating-point sum. Sums are computed in
+    /// parts, so that errors grow with the number of levels instead of terms.
     bool isSum;
     SmallVector<Value> values;
   };

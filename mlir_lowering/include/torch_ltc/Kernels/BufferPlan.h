@@ -49,7 +49,7 @@ struct BufferPart {
   }
 };
 
-/// How an output is produced.
+/// Where an output lies, and which parameter it is, overwrites or updates.
 struct PlannedOutput {
   std::optional<unsigned> donatedParameter;
   std::optional<unsigned> forwardedParameter;
@@ -61,7 +61,8 @@ struct PlannedOutput {
   int64_t bytes = 0;
 };
 
-/// A part of a join that wasn't written in place.
+/// A part of a join's result that must be copied, because it wasn't written in
+/// place.
 struct CopiedPart {
   Value source;
   BufferPart destination;

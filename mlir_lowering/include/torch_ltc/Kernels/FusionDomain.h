@@ -104,7 +104,8 @@ private:
   unsigned addFactor(int64_t size, ArrayRef<FactorRun> before);
   std::optional<FactorRun> findUnusedRun(int64_t size,
                                          ArrayRef<FactorRun> used) const;
-  /// Splits one dimension's run into consecutive dimensions.
+  /// Splits the run of one dimension into the runs of consecutive dimensions of
+  /// the sizes `sizes`.
   std::optional<Layout> splitRun(FactorRun run, ArrayRef<int64_t> sizes);
   void splitFactor(unsigned factor, int64_t innerSize, unsigned &inner);
 

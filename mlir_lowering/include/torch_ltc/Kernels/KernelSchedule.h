@@ -73,8 +73,8 @@ public:
   /// Whether tiles of an operand with this access are transposed.
   bool isTransposed(const LinearForm &access) const;
 
-  /// Looks through reshapes; returns an argument, a member's result, or a
-  /// uniform tensor.
+  /// Returns the value of which `value` is a reshape, or `value` itself: an
+  /// argument, a member's result, or a uniform tensor.
   static Value getRoot(Value value);
   /// The member that computes `root`, if any.
   std::optional<unsigned> getProducer(Value root) const;

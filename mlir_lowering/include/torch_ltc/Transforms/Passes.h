@@ -7,8 +7,8 @@
 
 namespace mlir::torch_ltc {
 
-// create...Pass() and the options struct of each pass in Passes.td, such as
-// DecomposeOpsPassOptions{.legalOps = {"aten._softmax"}}.
+// Declares create...Pass() and the options struct of each pass in Passes.td,
+// such as DecomposeOpsPassOptions{.legalOps = {"aten._softmax"}}.
 #define GEN_PASS_DECL
 #include "torch_ltc/Transforms/Passes.h.inc"
 

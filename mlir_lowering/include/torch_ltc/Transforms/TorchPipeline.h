@@ -11,9 +11,9 @@ struct TorchPipelineOptions {
   /// Ops that the target supports directly ("aten.addmm"): they are neither
   /// decomposed nor rejected by the contract.
   std::vector<std::string> legalOps;
-  /// If not empty, these are all ops that the target supports, instead of those
-  /// for which the op table has a lowering to linalg or a library. Ops in this
-  /// list aren't decomposed.
+  /// If not empty, the complete list of the ops that the target supports, in
+  /// place of those for which the op table has a lowering to linalg or a
+  /// library. Ops in this list aren't decomposed.
   std::vector<std::string> targetOps;
   /// The target is another compiler of the torch dialect: ops that only our
   /// compiler lowers are decomposed.

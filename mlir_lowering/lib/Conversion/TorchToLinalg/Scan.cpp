@@ -168,7 +168,8 @@ template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-// Sorted lines of a tensor and how they are searched.
+// The lines of a tensor that are searched, which are sorted or have an order
+// that sorts them.
 struct SortedLines {
   Value tensor;
   ArrayRef<int64_t> sizes;

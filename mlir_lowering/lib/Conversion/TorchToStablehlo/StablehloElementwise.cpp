@@ -16,7 +16,8 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using stablehlo::ComparisonDirection;
 
-/// Expands float32 functions that StableHLO lacks to MLIR's approximations.
+/// Expands functions that StableHLO lacks: cosh, and erf, erfc, asin and acos
+/// of float32, for which MLIR has approximations.
 LogicalResult StablehloTarget::expandScalarCode(Operation *body) {
   RewritePatternSet patterns(builder.getContext());
   populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {

@@ -113,8 +113,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// The greatest element of each window and its position. As in torch, NaN is
-/// the greatest element, and the last NaN determines the position; if all
-/// elements are -inf, the first one outside the padding does.
+/// the greatest element, and the last NaN determines the position. If all
+/// elements are -inf, the first one outside the padding determines it.
 static LogicalResult lowerMaxPool(TensorLowering &op,
                                   const PoolingGeometry &geometry) {
   Windows windows(op, geometry);

@@ -78,8 +78,9 @@ static Value replaceRows(TensorLowering &op, Value table, Value isHere,
 }
 
 /// Adds to each row of `table` the sum of the values that are written to it.
-/// Float sums are a product with the matrix of row assignments; in a table of
-/// width 1, they are computed directly, so that infinities stay in their rows.
+/// Float sums are computed as a product with the matrix `isHere`. In a table of
+/// width 1, they are computed directly, so that an infinity doesn't turn the
+/// sums of other rows into NaN.
 static Value addRows(TensorLowering &op, Value table, Value isHere,
                      Value values, Type dtype) {
   ArrayRef<int64_t> here = TensorTarget::sizesOf(isHere);

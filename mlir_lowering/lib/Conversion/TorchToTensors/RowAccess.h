@@ -23,7 +23,8 @@ Value positionRange(TensorLowering &op, ArrayRef<int64_t> sizes);
 Value positions(TensorLowering &op, Value indices, Type dtype, int64_t size,
                 bool wraps);
 
-/// Gathers the rows of `table` [k, ...] at the positions `rows` [w]: [w, ...].
+/// Gathers the rows of `table` [k, ...] at the positions `rows` [w]; returns
+/// [w, ...].
 Value gatherRows(TensorLowering &op, Value table, Value rows);
 
 /// Writes `values` [b, n, w] to the rows `rows` [b, n] of `table` [b, r, w]:

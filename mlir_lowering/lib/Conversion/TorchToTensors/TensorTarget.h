@@ -86,8 +86,8 @@ public:
   /// Called with a body that is about to be converted with `elementwise`:
   /// expands the math functions that the dialect lacks.
   virtual LogicalResult expandScalarCode(Operation *) { return success(); }
-  /// Converts an op of arith or math on elements to one on tensors of the same
-  /// rank, whose dimensions of size 1 are broadcast.
+  /// Converts an op of arith or math on scalars to an op on tensors of the same
+  /// rank. Dimensions of size 1 are broadcast.
   virtual Value elementwise(Operation *op, ValueRange operands) = 0;
 
   /// Records why the dialect doesn't support an operation, as a clause ("TOSA

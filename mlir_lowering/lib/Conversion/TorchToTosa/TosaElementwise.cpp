@@ -195,14 +195,15 @@ Value TosaTarget::truncate(Value a) {
 }
 
 Value TosaTarget::expm1(Value a) {
-  // tanh(x / 2) * (exp(x) + 1) has no cancellation for small x.
+  // exp(x) - 1 = tanh(x / 2) * (exp(x) + 1), without cancellation for small x.
   Value half = mul(a, splatLike(a, 0.5));
   Value sum = binary<tosa::AddOp>(unary<tosa::ExpOp>(a), splatLike(a, 1));
   return mul(unary<tosa::TanhOp>(half), sum);
 }
 
 Value TosaTarget::log1p(Value a) {
-  // log(u) * x / (u - 1) with u = 1 + x: the rounding errors of u cancel.
+  // log(1 + x) = log(u) * x / (u - 1) with u = 1 + x, in which the rounding
+  // errors of u cancel.
   Value u = binary<tosa::AddOp>(a, splatLike(a, 1));
   Value rest = binary<tosa::SubOp>(u, splatLike(a, 1));
   Value quotient = mul(a, unary<tosa::ReciprocalOp>(rest));

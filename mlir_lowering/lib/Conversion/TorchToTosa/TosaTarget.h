@@ -63,8 +63,8 @@ private:
   Value cast(Operation *op, Value operand);
   /// A constant `value` of the rank and dtype of `tensor`, with sizes of 1.
   Value splatLike(Value tensor, double value);
-  /// The quotient of integers; narrow ones are divided as 32-bit integers,
-  /// because TOSA only divides integers of 32 and 64 bits.
+  /// The quotient of integers. Those of fewer than 32 bits are divided as
+  /// 32-bit integers, because TOSA only divides integers of 32 and 64 bits.
   Value divide(Value a, Value b);
   template <typename OpTy> Value binary(Value a, Value b);
   template <typename OpTy> Value unary(Value a);

@@ -12,8 +12,8 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Verifies that a bias is [`channels`], with the operands' element type.
-/// `bias` may be null.
+/// Verifies that a bias has the sizes [`channels`] and the operands' element
+/// type. `bias` may be null.
 static LogicalResult verifyBias(Operation *op, Value bias, int64_t channels,
                                 Type element) {
   if (!bias)

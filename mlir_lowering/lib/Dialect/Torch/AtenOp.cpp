@@ -38,7 +38,7 @@ mlir::detail::InterfaceMap interfacesOf(size_t results) {
   return interfaces;
 }
 
-/// Makes a protected function accessible.
+/// Makes OpState::printOpName accessible, which is protected.
 struct NamePrinter : OpState {
   using OpState::printOpName;
 };

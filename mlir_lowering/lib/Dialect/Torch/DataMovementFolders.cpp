@@ -176,7 +176,7 @@ LogicalResult AtenViewOp::verify() { return verifyView(*this); }
 LogicalResult Aten_UnsafeViewOp::verify() { return verifyView(*this); }
 
 namespace {
-/// Replaces a view of a view by a view of the first tensor.
+/// Replaces a view of a view by a view of the original tensor.
 template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 

@@ -18,7 +18,8 @@ namespace mlir::torch_ltc {
 
 /// Name of a parameter: a string.
 inline constexpr llvm::StringLiteral kNameAttr = "torch_ltc.name";
-/// Unit attribute of parameters whose memory the caller donates.
+/// Unit attribute of parameters whose buffers the program may reuse for
+/// results.
 inline constexpr llvm::StringLiteral kDonatableAttr = "torch_ltc.donatable";
 /// On a result: the index of the argument that it updates, an i64.
 inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
