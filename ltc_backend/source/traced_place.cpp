@@ -17,8 +17,8 @@ using namespace torch_ltc;
 
 namespace {
 
-// When this many autograd nodes have a place, all places are dropped, so the
-// nodes of older graphs have none.
+// `placeOfNode` is cleared when it reaches this size; the nodes of older graphs
+// then have no place.
 constexpr size_t kMaxTracedPlaces = 1 << 17;
 thread_local std::unordered_map<uint64_t, TracedPlace> placeOfNode;
 

@@ -277,8 +277,8 @@ static bool isGradientOfView(ShapeRule rule) {
 }
 
 /// Returns `dim` counted from the start, so that -1 and 2 give the same program
-/// (at rank 3). A dim out of range is returned unchanged: torch's own check
-/// then raises the error.
+/// for a tensor of rank 3. A dim out of range is returned unchanged: torch's
+/// own check then raises the error.
 int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
                                     int64_t dim) const {
   if (!spec.isDim || dim >= 0 || operands.empty())

@@ -32,8 +32,8 @@ private:
 /// Makes the calling thread assume that results of `_is_all_true` are true when
 /// they are read, unless a capture is recording.
 void beginAssuming();
-/// Ends what `beginAssuming` began; returns the results that were assumed to be
-/// true since.
+/// Ends what `beginAssuming` began; returns the results that have been assumed
+/// to be true since then.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
 /// Notes that the calling thread has traced a result of `_is_all_true`.

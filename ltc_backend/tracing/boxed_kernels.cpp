@@ -49,7 +49,8 @@ std::string torch_ltc::textOf(const c10::OperatorName &name) {
 void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,
                                     c10::DispatchKey key,
                                     c10::KernelFunction kernel) {
-  // Never destroyed: deregistration at exit races with other libraries'.
+  // Never destroyed: deregistration at exit would race with that of other
+  // libraries.
   static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
   handles->push_back(c10::Dispatcher::singleton().registerImpl(
       name, key, std::move(kernel), std::nullopt, nullptr,

@@ -133,7 +133,8 @@ struct CustomOps {
 };
 
 CustomOps &customOps() {
-  // Never destroyed: deregistration at exit races with other libraries'.
+  // Never destroyed: deregistration at exit would race with that of other
+  // libraries.
   static auto *ops = new CustomOps;
   return *ops;
 }

@@ -484,7 +484,8 @@ public:
   }
 
 private:
-  /// Whether the call needs a gradient, or a mode or a transform may see it.
+  /// Whether the call needs a gradient, or a mode or a transform has to see the
+  /// call.
   static bool isDifferentiated(c10::ArrayRef<IValue> values) {
     if (c10::impl::dispatch_mode_enabled() ||
         c10::impl::tls_is_dispatch_key_included(

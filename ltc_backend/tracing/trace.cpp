@@ -82,8 +82,8 @@ void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
   TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
 }
 
-/// Whether the op is a convolution of integers for an external backend, which
-/// need not support it.
+/// Whether the op is a convolution of integers and an external backend is
+/// selected, which needn't support such convolutions.
 bool isIntegerConvolutionForBackend(const OpRecord &record,
                                     c10::ScalarType dtype) {
   return record.shapeRule == ShapeRule::convolutionShape &&
@@ -304,7 +304,7 @@ std::vector<at::Tensor> torch_ltc::traceOp(const OpRecord &record,
 
 void torch_ltc::noteInPlace(const OpRecord &record) {
   // Functionalization excludes its own key when it runs an op on Meta tensors;
-  // a user's call on Meta tensors doesn't.
+  // a user's call on Meta tensors doesn't exclude the key.
   if (c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Functionalize))
     inPlaceRecord = &record;
 }
@@ -318,7 +318,7 @@ void torch_ltc::markInPlace(const at::Tensor &result) {
 
 at::Tensor torch_ltc::traceOp(const std::string &name,
                               std::initializer_list<IValue> arguments) {
-  // The record's defaults complete the list.
+  // Complete the list with the record's default values.
   const OpRecord &record = getOpRecord(name);
   c10::SmallVector<IValue, 8> all(arguments.begin(), arguments.end());
   while (all.size() < record.arguments.size()) {

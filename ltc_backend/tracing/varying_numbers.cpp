@@ -164,8 +164,8 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
   return state.finish();
 }
 
-/// Returns the dimension that the op slices, and the dimension's size; none if
-/// the op doesn't read or write a slice of consecutive elements.
+/// Returns the dimension that the op slices, and the dimension's size; nullopt
+/// if the op doesn't read or write a slice of consecutive elements.
 static std::optional<std::pair<int64_t, int64_t>>
 wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
   switch (record.shapeRule) {

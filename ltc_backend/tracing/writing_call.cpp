@@ -67,7 +67,7 @@ public:
   }
 
 private:
-  /// The memory that contains a written argument and possibly others.
+  /// The memory of a written argument, which other arguments may share.
   struct Memory {
     explicit Memory(const Tensor &wrapper)
         : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),

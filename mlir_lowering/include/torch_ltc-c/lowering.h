@@ -141,9 +141,9 @@ LTC_EXPORT LtcStatus ltcProgramAppend(
     size_t operand_count, const LtcTensorType *result_types,
     size_t result_count, const LtcLocation *location, LtcValue *results);
 
-/// Ends the function with the outputs in this order. A parameter may be an
-/// output. `updated_parameters[i]` is the index of the tensor parameter that
-/// output `i` updates, or -1; the array may be NULL.
+/// Ends the function, which returns the outputs in this order. A parameter may
+/// be an output. `updated_parameters[i]` is the index of the tensor parameter
+/// that output `i` updates, or -1; the array may be NULL.
 LTC_EXPORT LtcStatus ltcProgramSetOutputs(LtcProgram program,
                                           const LtcValue *outputs,
                                           const int64_t *updated_parameters,

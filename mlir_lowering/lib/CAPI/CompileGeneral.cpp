@@ -31,9 +31,9 @@ static SmallVector<Operation *> opsOf(ModuleOp module) {
   return ops;
 }
 
-/// The first op of `ops` whose counterpart in `others` is missing or has a
-/// different name, or the last op if only `others` has more ops; null if there
-/// is no difference.
+/// Returns the first op of `ops` whose counterpart in `others` is missing or
+/// has a different name. If there is none, but `others` has more ops, returns
+/// the last op of `ops`. Returns null if there is no difference.
 static Operation *firstDifference(ArrayRef<Operation *> ops,
                                   ArrayRef<Operation *> others) {
   for (auto [op, other] : llvm::zip(ops, others))

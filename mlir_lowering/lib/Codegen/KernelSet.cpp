@@ -86,8 +86,8 @@ LogicalResult KernelSet::compileOne(KernelCompiler &with,
 
 LogicalResult KernelSet::compileEach(
     function_ref<LogicalResult(KernelCompiler &, size_t)> compileOne) {
-  // Start with the largest kernel: if a thread started it last, the others
-  // would be idle.
+  // Start with the largest kernel: if a thread started it last, the other
+  // threads would wait for it.
   auto order = llvm::to_vector(llvm::seq<size_t>(0, pending.size()));
   llvm::stable_sort(order, [&](size_t a, size_t b) {
     return pending[a].source.size() > pending[b].source.size();

@@ -56,9 +56,9 @@ private:
   };
   /// Maximum number of terms added one after the other.
   static constexpr int64_t kSumBlock = 4096;
-  /// Maximum number of terms of a sum that has one level in a kernel for all
-  /// sizes. Longer sums have exactly two levels there, because the number of
-  /// levels must not depend on the stand-ins.
+  /// In a kernel for all sizes, the maximum number of terms of a sum with one
+  /// level. Longer sums have exactly two levels, because the number of levels
+  /// must not depend on the stand-ins.
   static constexpr int64_t kGeneralSum = 512;
 
   void createFunction();

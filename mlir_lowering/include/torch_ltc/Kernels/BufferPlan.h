@@ -9,8 +9,8 @@
 //   output. A value that lies elsewhere is copied there at the end;
 // * `torch_ltc.arena_bytes` of the program.
 //
-// The results of views and bounds checks lie in their operand's place,
-// constants in the executable's data.
+// The results of views and bounds checks lie in their operand's place;
+// constants lie in the executable's data.
 //
 //===----------------------------------------------------------------------===//
 

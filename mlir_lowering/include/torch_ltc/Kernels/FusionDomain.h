@@ -1,10 +1,10 @@
 //===- FusionDomain.h - The common iteration space of fused ops -*- C++ -*-===//
 //
 // Ops that run in one kernel iterate over parts of one common space, the
-// domain: an ordered list of factors (sizes). Each loop of each op is a
-// consecutive range of factors, and so is each dimension of each intermediate
-// value. Example: softmax over the last dimension of 8x64x128, whose input was
-// viewed from 512x128:
+// domain: an ordered list of factors (sizes). Each loop of an op and each
+// dimension of an intermediate value is a consecutive range of factors.
+// Example: softmax over the last dimension of 8x64x128, whose input was viewed
+// from 512x128:
 //
 //   factors                 f0 = 8, f1 = 64, f2 = 128
 //   scale  (512, 128)       loops [f0 f1] [f2]

@@ -13,8 +13,8 @@
 //   read tile by tile;
 // * the other axes are loops inside an iteration. Ops with the same inner axes
 //   run in one nest, but an op that needs a finished reduction runs in a later
-//   nest. Cheap values are recomputed in each nest that needs them, others are
-//   stored in temporaries.
+//   nest. Cheap values are recomputed in each nest that needs them; all others
+//   are stored in temporaries.
 //
 // Softmax over the rows of 512x128: axes 512 (shared), 128; nests {max},
 // {exp, sum}, {divide}, each a loop over 128.

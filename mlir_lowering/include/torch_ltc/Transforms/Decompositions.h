@@ -19,8 +19,8 @@ struct DecompositionOptions {
   /// Ops that the target supports directly ("aten._softmax"); they get no
   /// pattern.
   llvm::StringSet<> legalOps;
-  /// The target is another compiler: ops that only our compiler lowers get a
-  /// pattern.
+  /// Whether the target is another compiler. If so, ops that only our compiler
+  /// lowers get a pattern as well.
   bool portable = false;
 
   /// Whether the target supports the op with the full name `name`

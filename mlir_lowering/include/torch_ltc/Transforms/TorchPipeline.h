@@ -15,8 +15,8 @@ struct TorchPipelineOptions {
   /// place of those for which the op table has a lowering to linalg or a
   /// library. Ops in this list aren't decomposed.
   std::vector<std::string> targetOps;
-  /// The target is another compiler of the torch dialect: ops that only our
-  /// compiler lowers are decomposed.
+  /// Whether the target is another compiler of the torch dialect. If so, ops
+  /// that only our compiler lowers are decomposed.
   bool portable = false;
 };
 

@@ -44,7 +44,7 @@ Value torch_ltc::emitRsub(ElementwiseBody &s) {
 
 /// The second operand. torch 2.13 doesn't round a number or a tensor of rank 0
 /// by which it multiplies or divides 16-bit floats; kernels of other ops first
-/// round them to 16 bits.
+/// round such an operand to 16 bits.
 static Value exactFactor(ElementwiseBody &s) {
   std::optional<NumberOperand> number;
   if (s.isFloat() && s.op.isTensor(1))

@@ -39,8 +39,8 @@ static Value readView(OpLowering &op, Value tensor, const StridedView &view,
       });
 }
 
-/// `tensor` with the elements of `source` written to the view's positions, or
-/// added there if `accumulate`.
+/// Returns `tensor` with the elements of `source` written to the view's
+/// positions, or added to the elements there if `accumulate`.
 static Value writeView(OpLowering &op, Value source, Value tensor,
                        const StridedView &view, bool accumulate,
                        Beginning beginning = {}) {

@@ -11,10 +11,10 @@ namespace mlir::torch_ltc {
 /// the conversion doesn't convert them.
 bool isLookedThrough(Operation *op);
 
-/// Converts the functions of `module` with `patterns`, which lower their ops.
-/// `isLegalOp` returns whether an op belongs to the target. Fails if an op of
-/// the torch dialect remains; an error is emitted for each op that can't be
-/// lowered.
+/// Converts the functions of `module` with `patterns`, which lower the
+/// functions' ops. `isLegalOp` returns whether an op belongs to the target.
+/// Fails if an op of the torch dialect remains; an error is emitted for each op
+/// that can't be lowered.
 LogicalResult convertTorchModule(ModuleOp module,
                                  const TypeConverter &converter,
                                  RewritePatternSet patterns,

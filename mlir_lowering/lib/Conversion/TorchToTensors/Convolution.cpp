@@ -11,7 +11,8 @@
 //   gradient. The batch is the reduced dimension, and stride and dilation are
 //   exchanged.
 //
-// A transposed convolution computes the input's gradient.
+// A transposed convolution computes the gradient of a forward convolution's
+// input.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,8 +27,8 @@ static LogicalResult readView(TensorLowering &op, const StridedView &view) {
   return op.replaceWith(gatherRows(op, op.flatten(op.tensor(0)), rows));
 }
 
-/// Replaces the op by `tensor` with the elements of `source` at the view's
-/// positions; the last element at a repeated position wins.
+/// Replaces the op by `tensor`, in which the elements of `source` replace those
+/// at the view's positions. If a position is repeated, the last element wins.
 static LogicalResult writeView(TensorLowering &op, Value source, Value tensor,
                                const StridedView &view) {
   if (failed(checkNotEmpty(op)))

@@ -1,9 +1,9 @@
 //===- TensorLowering.h - Lowering of one torch op to a target --*- C++ -*-===//
 //
-// The interface of a lowering: `OpLowering`'s access to the op's operands by
-// their positions in the schema, and the target's operations. Each family of
-// ops adds its lowerings to the table in `populate<Family>TensorLowerings`;
-// both targets use the table.
+// The interface of a lowering. It consists of `OpLowering`, which accesses the
+// op's operands by their positions in the schema, and the target's operations.
+// Each family of ops adds its lowerings to the table in
+// `populate<Family>TensorLowerings`; both targets use the table.
 //
 //===----------------------------------------------------------------------===//
 

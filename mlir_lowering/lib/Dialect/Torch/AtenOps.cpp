@@ -18,8 +18,8 @@ constexpr AtenValueKind optional(AtenValueKind kind) {
   return kind;
 }
 
-/// Torch's types of arguments and results. The code generated from the op table
-/// uses these names.
+/// The kinds of arguments and results that torch ops have. The code generated
+/// from the op table uses these names.
 namespace kind {
 constexpr AtenValueKind tensor{isTensorType, "torch tensor"};
 constexpr AtenValueKind integer{isIntType, "torch int"};

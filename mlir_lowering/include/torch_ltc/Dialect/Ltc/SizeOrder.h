@@ -17,12 +17,13 @@
 namespace mlir::torch_ltc {
 
 /// Whether `op` belongs to a program for all sizes. The code of such a program
-/// must be the same for all sizes: no tables, passes or factors may depend on a
-/// size.
+/// must be the same for all sizes: for example, no table, number of passes or
+/// unroll factor may depend on a size.
 bool isForAllSizes(Operation *op);
 
-/// Records that code made for `op`, which belongs to a function, relies on
-/// `lesser` < `greater`. Has no effect in a program for constant sizes.
+/// Records that the code generated for `op`, which belongs to a function,
+/// relies on `lesser` < `greater`. Has no effect in a program for constant
+/// sizes.
 void assumeOrder(Operation *op, int64_t lesser, int64_t greater);
 
 /// Sorts `numbers` and records that each number is less than its successor if

@@ -17,7 +17,7 @@ def Torch_ValueTensorType : Torch_Type<"ValueTensor", "vtensor"> {
     and the dtype may be unknown (`unk`); in `!torch.vtensor` both are unknown.
     Integer dtypes are signed or unsigned as in PyTorch: si64, ui8; bool is i1.
   }];
-  // `sizes` is empty unless `hasSizes`; a null `dtype` is unknown.
+  // `sizes` is empty unless `hasSizes`; a null `dtype` stands for `unk`.
   let parameters = (ins "bool":$hasSizes, ArrayRefParameter<"int64_t">:$sizes,
                     "::mlir::Type":$dtype);
   let hasCustomAssemblyFormat = 1;
