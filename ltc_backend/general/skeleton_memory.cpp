@@ -94,9 +94,11 @@ Sighting SkeletonMemory::note(const GraphSnapshotPtr &traced) {
   // changed.
   if (std::ranges::find(entry.pending, numbers) != entry.pending.end())
     return result;
-  entry.recent.push_back(numbers);
-  if (entry.recent.size() > kMaxRecent)
-    entry.recent.erase(entry.recent.begin());
+  if (graph->numOps <= kMaxOpsOfPairs) {
+    entry.recent.push_back(numbers);
+    if (entry.recent.size() > kMaxRecent)
+      entry.recent.erase(entry.recent.begin());
+  }
   entry.pending.push_back(numbers);
   if (entry.pending.size() > GeneralGraph::kMaxTraces)
     entry.pending.erase(entry.pending.begin());
@@ -119,15 +121,6 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry,
     }
     return general;
   };
-  auto with = [&](std::vector<TraceNumbers> predicted) {
-    // Limits the number of real traces: if there are too many traces,
-    // `generalize` drops the first, which are the predicted ones.
-    const size_t numTraces =
-        std::min(traces.size(), GeneralGraph::kMaxTraces - predicted.size());
-    predicted.insert(predicted.end(), traces.end() - ptrdiff_t(numTraces),
-                     traces.end());
-    return predicted;
-  };
   std::vector<TraceNumbers> predicted = predictTraces(*entry.base, traces);
   if (!predicted.empty()) {
     predicted.insert(predicted.end(), traces.begin(), traces.end());
@@ -145,16 +138,24 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry,
   predicted = predictBounds(*entry.base, traces);
   if (predicted.empty())
     return nullptr;
+  // Limits the number of real traces: if there are too many traces,
+  // `generalize` drops the first, which are the predicted ones.
+  const size_t numTraces =
+      std::min(traces.size(), GeneralGraph::kMaxTraces - predicted.size());
+  predicted.insert(predicted.end(), traces.end() - ptrdiff_t(numTraces),
+                   traces.end());
   std::string why;
-  return generalize(with(std::move(predicted)), why);
+  return generalize(std::move(predicted), why);
 }
 
 void SkeletonMemory::add(Entry &entry, GeneralGraphPtr general,
                          std::vector<TraceNumbers> traces) {
   for (const TraceNumbers &trace : traces)
     std::erase(entry.pending, trace);
+  auto shared =
+      std::make_shared<const std::vector<TraceNumbers>>(std::move(traces));
   entry.known.insert(entry.known.begin(),
-                     {std::move(general), std::move(traces)});
+                     {std::move(general), std::move(shared)});
   if (entry.known.size() > kMaxGeneralGraphs)
     entry.known.pop_back();
   entry.isApart = false;
@@ -163,7 +164,7 @@ void SkeletonMemory::add(Entry &entry, GeneralGraphPtr general,
 /// Adds a general graph of the newest one's traces and the pending ones. The
 /// newest one stays known in case the other one has no program.
 bool SkeletonMemory::extend(Entry &entry, std::string &reason) {
-  std::vector<TraceNumbers> traces = entry.known.front().traces;
+  std::vector<TraceNumbers> traces = *entry.known.front().traces;
   traces.insert(traces.end(), entry.pending.begin(), entry.pending.end());
   if (traces.size() > GeneralGraph::kMaxTraces)
     traces.erase(traces.begin(), traces.end() - GeneralGraph::kMaxTraces);
@@ -180,7 +181,7 @@ bool SkeletonMemory::extend(Entry &entry, std::string &reason) {
 /// different functions may be taken for those of one function.
 bool SkeletonMemory::addOfPair(Entry &entry) {
   const std::vector<TraceNumbers> &recent = entry.recent;
-  if (recent.size() < 3 || entry.base->numOps > kMaxOpsOfPairs)
+  if (recent.size() < 3)
     return false;
   const TraceNumbers newest = recent.back();
   for (size_t i = recent.size() - 1; i-- > 0;) {
@@ -256,7 +257,7 @@ void SkeletonMemory::refuse(const GeneralGraph &general) {
   auto found = std::ranges::find_if(entry->known, isRefused);
   if (found == entry->known.end())
     return store(*entry);
-  std::vector<TraceNumbers> traces = std::move(found->traces);
+  std::vector<TraceNumbers> traces = *found->traces;
   entry->known.erase(found);
   std::erase_if(traces, [&](const TraceNumbers &numbers) {
     return std::ranges::any_of(entry->known, [&](const Known &known) {

@@ -54,7 +54,7 @@ private:
     GeneralGraphPtr general;
     /// The traces from which it was made, without predicted ones
     /// (predicted_traces.h).
-    std::vector<TraceNumbers> traces;
+    std::shared_ptr<const std::vector<TraceNumbers>> traces;
   };
   struct Entry {
     Hash128 skeleton;
@@ -62,7 +62,8 @@ private:
     std::vector<Known> known; // most recently made first
     /// The traces of the graphs that no general graph fits.
     std::vector<TraceNumbers> pending;
-    /// The last traces that no general graph fitted when they were noted.
+    /// The last traces that no general graph fitted when they were noted. Only
+    /// for small graphs.
     std::vector<TraceNumbers> recent;
     bool isChanged = false; // whether `pending` changed since the last attempt
     /// Whether `known.front()` can't be extended to `pending`.
