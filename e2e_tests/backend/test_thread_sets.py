@@ -11,7 +11,7 @@ import torch_ltc
 
 
 def wait_for_exit(thread: threading.Thread) -> None:
-    """Waits until the thread has ended for the operating system, and its thread-local data
+    """Waits until the operating system's thread has ended, so that its thread-local data
     has been destroyed. `join` returns earlier, when the thread's Python code has ended."""
     deadline = time.monotonic() + 10
     while Path(f"/proc/self/task/{thread.native_id}").exists():

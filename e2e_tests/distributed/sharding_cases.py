@@ -253,7 +253,7 @@ def count_bytes(rank: int) -> None:
     outputs = {output["buffer"] for output in plan["outputs"]}
     kept = sum(plan["buffers"][buffer]["bytes"] for buffer in outputs)
     # Views count as separate values, so parts of parameters and gradients count more than
-    # once. Gathered values, which would be four parts more, must not be kept.
+    # once. If gathered values were kept as well, they would add four parts.
     part = whole / dist.get_world_size()
     assert kept < 5.2 * part, (kept, whole)
     # The factor would be 1.8 with the gathered values of all layers.

@@ -66,7 +66,7 @@ class MovedByAnUlp(TorchDispatchMode):
             most = max(float(_finite(t.detach()).abs().max()) for t in [result, *terms])
             scale = scale + most / 8
         ulp = torch.finfo(result.dtype).eps
-        # One or two ulps, up or down: less would be rounded off again.
+        # One to two ulps, up or down: a smaller change could be lost in rounding.
         random = torch.rand(result.shape, generator=self.generator)
         random = (torch.where(random < 0.5, -1, 1) * (1 + random)).to(result.dtype)
         share = bool(((result >= 0) & (result <= 1)).all() and result.any())

@@ -27,7 +27,7 @@ def _window(b: Any, h: Any, i: torch.Tensor, j: torch.Tensor) -> torch.Tensor:
 
 
 def _biased(bias: torch.Tensor) -> Callable:
-    """Returns a score function that adds a bias for each head and one by distance."""
+    """Returns a `score_mod` that adds a bias per head and one proportional to i - j."""
 
     def score(s: torch.Tensor, b: Any, h: Any, i: Any, j: Any) -> torch.Tensor:
         return s + bias[h] - (i - j) * 0.1

@@ -315,7 +315,7 @@ ProgramPtr makeOwn(const GraphSnapshotPtr &graph, const Hash128 &hash,
   return program;
 }
 
-/// Adds the checks that options request to each run of the program.
+/// Makes each run of the program perform the checks that options request.
 ProgramPtr withChecks(ProgramPtr program, const GraphSnapshotPtr &graph,
                       const ExternalBackendPtr &backend) {
   if (config().detect_nan.get())

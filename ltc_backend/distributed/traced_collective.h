@@ -55,7 +55,7 @@ void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 /// other ranks may need it to reach the event that `reader` is about to wait
 /// for.
 void runTracedCollectives(const std::string &reader);
-/// Like the overload above, for `reader`, an untraced collective of `group`.
+/// Like the overload above, but `reader` is an untraced collective of `group`.
 /// Runs another thread's ops only if `group` has a traced collective, so that a
 /// thread with a separate group (to save a checkpoint, for example) doesn't cut
 /// the other thread's step.

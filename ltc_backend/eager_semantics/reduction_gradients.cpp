@@ -56,9 +56,9 @@ protected:
   Node *node; // owns this hook
 
 private:
-  /// Returns the operand's gradient as eager computes it: `computed` is torch's
-  /// result for tensors with a wrapper, `grad` the gradient of the node's
-  /// result.
+  /// Returns the operand's gradient as eager computes it. `computed`: the
+  /// operand's gradient by torch's formula for tensors with a wrapper. `grad`:
+  /// the gradient of the node's result.
   virtual Tensor replaced(const Tensor &computed, const Tensor &grad) = 0;
 };
 

@@ -33,7 +33,7 @@ uint64_t nextTraceNumber() {
   return number.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
-/// An operand, described by everything on which an op's results and the graph's
+/// The properties of an operand on which an op's results and the graph's
 /// structure depend.
 struct ExpectedOperand {
   const GraphNode *op; // null: data

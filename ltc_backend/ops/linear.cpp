@@ -3,8 +3,8 @@
 // torch computes a linear layer by a transposition and a product, and its
 // gradient by four transpositions and two products, with views around them for
 // inputs that aren't matrices. In small models, these ops are a fifth of the
-// cost of tracing. Here the layer is one op and its gradient another, which the
-// compiler decomposes:
+// cost of tracing. Here the layer is one op and its gradient another. The
+// compiler decomposes both:
 //
 //   result = input @ weight.T + bias
 //   gradients: grad @ weight, grad.T @ input, grad summed over the rows

@@ -266,8 +266,9 @@ bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
   return any;
 }
 
-/// Returns a flag for each number: whether it has differed between traces of
-/// any sizes. Returns null if none has.
+/// Returns a flag for each number: whether it doesn't follow from sizes and has
+/// differed between traces, even if these had different sizes. Returns null if
+/// no flag is set.
 const c10::SmallVector<bool, 4> *
 VaryingNumbers::findUnsized(const OpRecord &record, const ArgumentWalk &walk) {
   if (!record.hasUnsizedNumbers || config().varying_sizes.get() == "off")

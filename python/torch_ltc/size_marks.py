@@ -28,8 +28,10 @@ def mark_dynamic(
     has no effect for sizes 0 and 1, which have separate programs. It doesn't affect
     results, and unmarked tensors may have sizes outside the range.
 
-    Arguments and errors are those of `torch._dynamo.mark_dynamic`; also raises ValueError
-    for a tensor on another device, and RuntimeError for a view.
+    The arguments are those of `torch._dynamo.mark_dynamic`, except `hint_override` and
+    `specialize_on`. Raises ValueError for a tensor on another device, RuntimeError for a
+    view, IndexError for a dimension that the tensor doesn't have, and torch's
+    ConstraintViolationError for a size outside the range.
     """
     for name, bound in (("min", min), ("max", max)):
         if bound is not None and type(bound) is not int:

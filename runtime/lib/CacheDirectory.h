@@ -28,9 +28,9 @@ namespace torch_ltc::runtime {
 
 class CacheDirectory {
 public:
-  /// Creates the directory if it doesn't exist and removes entries that exceed
-  /// `maxBytes` (0: no limit). The error says why the directory can't be used
-  /// or trusted.
+  /// Creates the directory if it doesn't exist. If its files exceed `maxBytes`
+  /// in total (0: no limit), removes the least recently used entries. The error
+  /// says why the directory can't be used or trusted.
   static llvm::Expected<std::unique_ptr<CacheDirectory>>
   open(const std::string &path, uint64_t maxBytes);
 

@@ -335,8 +335,9 @@ LogicalResult combineProductsWithOneMatrix(Block &block) {
     bool isChanged = false;
     // A combined product is at the place of its group's last product, and users
     // of the other products may precede it. Sort the block once, after the loop
-    // over the groups: groups don't depend on each other in a cycle, because
-    // their chains of products have different lengths.
+    // over the groups. They can't depend on each other in a cycle, because the
+    // products on which a group depends are in groups with shorter chains
+    // (splitByDependence).
     for (auto &[number, group] : splitByDependence(block, products)) {
       if (group.size() < 2)
         continue;

@@ -69,8 +69,8 @@ bool isStaticTensor(Type type) {
          tensor.getElementType().isIntOrFloat();
 }
 
-/// Whether the body has no side effects, and uses no tensors except to read
-/// their elements (tensor.extract).
+/// Whether the body has no side effects, and uses tensors only to read elements
+/// (tensor.extract) of static ones.
 bool isComputingBody(Block &body) {
   bool isFine = true;
   body.walk([&](Operation *op) {

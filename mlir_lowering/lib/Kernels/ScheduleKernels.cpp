@@ -402,8 +402,8 @@ void Scheduler::chooseStored() {
     bool isResult = llvm::any_of(op.getResults(), [&](Value result) {
       return results.contains(result);
     });
-    // On demand, the value would be recomputed for each point of the axes that
-    // only the consumer has.
+    // If it weren't stored, the value would be recomputed for each point of the
+    // axes that only the consumer has.
     bool isBroadcast = llvm::any_of(demandedBy[member], [&](unsigned user) {
       return innerAxes[user] != innerAxes[member];
     });

@@ -1,7 +1,8 @@
 // RUN: ltc-opt %s --pass-pipeline='builtin.module(func.func(ltc-mlir-decompose-ops))' | FileCheck %s
 
-// The gradients of a transposed convolution are those of the plain convolution
-// with input and output exchanged.
+// The gradient of a transposed convolution's input is the plain convolution of
+// the output's gradient. The gradient of its weight is that of the plain
+// convolution with the input and the output's gradient exchanged.
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: %[[G:.*]]: !torch.vtensor<[1,2,9],f32>, %[[X:.*]]: !torch.vtensor<[1,6,4],f32>, %[[W:.*]]: !torch.vtensor<[6,2,3],f32>
 // CHECK-DAG: %[[FALSE:.*]] = torch.constant.bool false

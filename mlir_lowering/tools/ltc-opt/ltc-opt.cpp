@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 
 /// Prints the stages of a program, with their pipelines and passes. LLVM's own
-/// help, with some thousand options of MLIR's passes, is --help-hidden.
+/// help, with the options of all MLIR passes, is printed by --help-hidden.
 static void printHelp(llvm::raw_ostream &stream) {
   stream
       << "OVERVIEW: torch_ltc's compiler, pass by pass: reads a module, runs "

@@ -107,8 +107,9 @@ def multilabel_margin_loss_backward(
 
 
 def _label_margins(x: Tensor, target: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Returns the margins [sample, given class, other class], a mask of the margins that
-    count, a mask of the given classes, and the given classes by position."""
+    """Returns the margins [sample, position in `target`, class], a mask of the margins that
+    count, a mask of the target classes [sample, class], and the target class at each
+    position (0 where `target` has none)."""
     scores, classes = torch.atleast_2d(x), torch.atleast_2d(target)
     count = scores.shape[1]
     places = torch.arange(count, device=x.device)

@@ -10,8 +10,8 @@ Under modes and torch.func, the kernel of the mode or the transform runs. All la
 have a key that precedes the keys of modes and transforms (locked_ops.cpp). Ops fall through
 this key, but PyTorch's lookup of a kernel in Python doesn't, so `key_extractor` removes it.
 
-`flex_attention` is a higher-order op, too: its dense form is traced, and its gradients
-include those of the tensors that its functions read.
+`flex_attention` is a higher-order op, too: its dense form is traced, and tensors that
+`score_mod` reads get gradients as well.
 """
 
 from __future__ import annotations

@@ -100,8 +100,9 @@ private:
     return {merge.getResult(0), merge.getResult(1)};
   }
 
-  /// Whether the right run's element is next: the left run is exhausted, or its
-  /// element comes strictly after the right run's.
+  /// Whether the right run's element is next: the right run isn't exhausted,
+  /// and the left run either is or has an element that comes strictly after the
+  /// right run's.
   Value comesFromRight(IndexBuilder &b, Value left, Value middle, Value right,
                        Value end, Value leftValue, Value rightValue) {
     ScalarBuilder s(b.builder, b.loc, dtype);
