@@ -20,8 +20,7 @@ def compiler(input_type):
             extra_args=[
                 "--iree-llvmcpu-target-cpu=host",
                 "--iree-input-demote-f64-to-f32=false",  # IREE's default: true
-                # Merges buffers of temporaries, because a dispatch supports at most 32
-                # buffers.
+                # Merges temporary buffers: a dispatch supports at most 32 buffers.
                 "--iree-stream-resource-alias-mutable-bindings",
                 # IREE 3.13 otherwise miscomputes matmul(linalg.fill, w) + b on AVX-512.
                 "--iree-opt-generalize-matmul",
