@@ -25,38 +25,50 @@ static LogicalResult decomposeAssert(Aten_FunctionalAssertAsyncMsgOp op,
   return b.replaceWith({b.add(b.view(token, {b.numElements(token)}), zero)});
 }
 
+static double largestOf(mlir::FloatType type) {
+  return APFloat::getLargest(type.getFloatSemantics()).convertToDouble();
+}
+
 /// Whether `value` is in the range of `dtype` by the rules of
 /// c10::checked_convert: negative integers wrap in unsigned dtypes, and
 /// infinity and NaN are in the range of every float dtype. Returns null if
-/// every value of `value`'s dtype is in range.
+/// every value of `value`'s dtype is in range. Compares doubles or int64,
+/// because other dtypes don't represent the limits exactly.
 static Value isInRange(FormulaBuilder &b, Value value, Type dtype) {
   Type given = b.dtype(value);
   if (isa<mlir::ComplexType>(given) || isa<mlir::ComplexType>(dtype) ||
       given.isInteger(1) || dtype.isInteger(1) || given == dtype)
     return {};
+  auto from = dyn_cast<mlir::IntegerType>(given);
   if (auto to = dyn_cast<mlir::FloatType>(dtype)) {
-    double largest =
-        APFloat::getLargest(to.getFloatSemantics()).convertToDouble();
-    auto from = dyn_cast<mlir::FloatType>(given);
-    if (!from ||
-        APFloat::getLargest(from.getFloatSemantics()).convertToDouble() <=
-            largest)
+    double largest = largestOf(to);
+    if ((from ? 0x1p64 : largestOf(cast<mlir::FloatType>(given))) <= largest)
       return {};
-    Value magnitude = b.abs(value);
+    Value magnitude =
+        b.abs(b.cast(value, Float64Type::get(dtype.getContext())));
     return b.logicalNot(
         b.logicalAnd(b.gt(magnitude, largest),
                      b.lt(magnitude, std::numeric_limits<double>::infinity())));
   }
   auto to = cast<mlir::IntegerType>(dtype);
-  auto from = dyn_cast<mlir::IntegerType>(given);
-  if (from && from.getWidth() <= to.getWidth() &&
-      from.isUnsigned() == to.isUnsigned())
+  const unsigned width = to.getWidth();
+  const double bound = std::ldexp(1.0, width - !to.isUnsigned());
+  if (!from) {
+    Value wide = b.cast(value, Float64Type::get(dtype.getContext()));
+    return b.logicalAnd(b.ge(wide, to.isUnsigned() ? 0 : -bound),
+                        b.lt(wide, bound));
+  }
+  if (from.getWidth() <= width && from.isUnsigned() == to.isUnsigned())
     return {};
-  if (from && to.getWidth() == 64)
-    return {}; // only a large uint64 can be out of range; it isn't checked
-  double bound = std::ldexp(1.0, to.getWidth() - !to.isUnsigned());
-  double lowest = !to.isUnsigned() ? -bound : from ? 1 - bound : 0;
-  return b.logicalAnd(b.ge(value, lowest), b.lt(value, bound));
+  Value wide = b.cast(value, mlir::IntegerType::get(dtype.getContext(), 64,
+                                                    mlir::IntegerType::Signed));
+  if (width == 64) // a uint64 above the range of int64 is negative as an int64
+    return to.isUnsigned() || from.getWidth() < 64 ? Value() : b.ge(wide, 0);
+  int64_t highest = int64_t(bound) - 1;
+  int64_t lowest = from.isUnsigned() ? 0
+                   : to.isUnsigned() ? -highest
+                                     : -highest - 1;
+  return b.logicalAnd(b.ge(wide, lowest), b.le(wide, highest));
 }
 
 // Eager converts the value to the dtype of `self` with a check.

@@ -2,10 +2,10 @@
 
 // The value must be in the range of int8, as in c10::checked_convert.
 // CHECK-LABEL: func.func @fill_of_a_narrow_dtype
-// CHECK-DAG: torch.constant.float -1.280000e+02
-// CHECK-DAG: torch.constant.float 1.280000e+02
-// CHECK: torch.aten.ge.Scalar
-// CHECK: torch.aten.lt.Scalar
+// CHECK-DAG: %[[LOWEST:.*]] = torch.constant.int -128
+// CHECK-DAG: %[[HIGHEST:.*]] = torch.constant.int 127
+// CHECK: torch.aten.ge.Scalar %arg2, %[[LOWEST]] : !torch.vtensor<[],si64>
+// CHECK: torch.aten.le.Scalar %arg2, %[[HIGHEST]] : !torch.vtensor<[],si64>
 // CHECK: torch.aten.logical_and
 // CHECK: %[[ZERO:.*]] = torch.aten.gather
 // CHECK: %[[VALUE:.*]] = torch.aten.add.Tensor {{.*}} !torch.vtensor<[],si8>
