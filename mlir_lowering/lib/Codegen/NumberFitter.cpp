@@ -18,7 +18,7 @@ namespace runtime = ::torch_ltc::runtime;
 namespace {
 
 /// Maximum number of factors of a product: batch, height, width and one more.
-/// Products of up to twice as many are found by dividing by such a product.
+/// `fitNested` divides longer products by bases, at most this often.
 constexpr unsigned kMaxFactors = 4;
 /// A larger constant is more likely a coincidence than an offset. The first
 /// limit is for sums with a multiple or a quotient of one size, the second for
@@ -201,25 +201,6 @@ NumberFitter::fitProduct(const SizeSamples &number) const {
   return std::nullopt;
 }
 
-/// Fits a constant times a product of more than kMaxFactors bases.
-std::optional<NumberCode>
-NumberFitter::fitLongProduct(const SizeSamples &number) const {
-  for (const Monomial &monomial : monomials) {
-    if (monomial.factors.size() < kMaxFactors)
-      continue;
-    SizeSamples quotient;
-    bool isMultiple = true;
-    for (unsigned i = 0; i < kNumSamples && isMultiple; ++i) {
-      isMultiple = number[i] % monomial.values[i] == 0;
-      quotient[i] = number[i] / monomial.values[i];
-    }
-    if (isMultiple)
-      if (std::optional<NumberCode> code = fitProduct(quotient))
-        return apply(runtime::MULTIPLY, codeOf(monomial), *code);
-  }
-  return std::nullopt;
-}
-
 /// Fits a constant times a product of bases, plus a constant.
 std::optional<NumberCode>
 NumberFitter::fitLinear(const SizeSamples &number) const {
@@ -360,8 +341,6 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
     code = fitSum(number);
   if (!code)
     code = fitMultipleOfSum(number);
-  if (!code)
-    code = fitLongProduct(number);
   if (!code)
     code = fitNested(number, /*depth=*/1);
   return entry->second = code;

@@ -79,7 +79,6 @@ private:
   std::optional<NumberCode> fitRatio(const FloatSamples &number,
                                      unsigned bits) const;
   std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
-  std::optional<NumberCode> fitLongProduct(const SizeSamples &number) const;
   std::optional<NumberCode> fitNested(const SizeSamples &number,
                                       unsigned depth) const;
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
