@@ -45,7 +45,7 @@ def test_make_fx(mode: str) -> None:
     torch.testing.assert_close(traced(x.to("lazy")).cpu(), program(x))
 
 
-@pytest.mark.parametrize("backend", ["torch_ltc", "eager"])
+@pytest.mark.parametrize("backend", ["torch_ltc", "eager", "inductor"])
 def test_compiled_training(backend: str) -> None:
     """A training step is compiled without a graph break, and has eager's results."""
     losses = {}

@@ -42,6 +42,7 @@ WHEN_IMPORTED = {
     "lightning_fabric": "lightning_accelerator",
     "pytorch_lightning": "lightning_accelerator",
     "safetensors": "safetensors_files",
+    "torch._inductor.compile_fx": "inductor",
     "torch._lazy": "lazy_interface",
 }
 

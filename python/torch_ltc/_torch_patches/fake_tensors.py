@@ -18,8 +18,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.meta_utils import MetaConverter
 
-#: Backends of torch.compile that run or trace the graph on its original device.
-_BACKENDS = ("torch_ltc", "eager")
+#: Backends of torch.compile that run or trace the graph on its original device
+#: (TorchInductor does because of the patch `inductor`).
+_BACKENDS = ("torch_ltc", "eager", "inductor")
 
 
 def _is_convertible(tensor: Any) -> bool:
