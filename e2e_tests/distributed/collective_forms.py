@@ -243,6 +243,15 @@ def _not_read(device, group, is_async):
     yield x
 
 
+def _sparse(device, group, is_async):
+    rank = dist.get_rank()
+    x = torch.sparse_coo_tensor(
+        torch.tensor([[rank, 4]], device=device), _numbers(device, 2), (5,)
+    )
+    _wait([dist.all_reduce(x, group=group, async_op=is_async)])
+    yield x.to_dense()
+
+
 def _errors(device, group, is_async):
     size = dist.get_world_size(group)
     x = torch.ones(2, device=device)
@@ -270,10 +279,11 @@ FORMS = [
     _coalesced,
     _objects,
     _not_read,
+    _sparse,
     _errors,
 ]
 #: Forms in which some collectives need a cut.
-CUT = {_of_dtypes_that_are_not_sent, _all_reduce, _objects, _errors}
+CUT = {_of_dtypes_that_are_not_sent, _all_reduce, _objects, _sparse, _errors}
 
 
 def compare(rank: int, tier: str, split: bool) -> None:

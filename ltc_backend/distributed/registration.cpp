@@ -162,6 +162,17 @@ WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
 }
 
+/// Replaces the arguments of a "c10d" op by its results.
+void returnWork(const OperatorHandle &op, Stack *stack, const WorkPtr &work) {
+  size_t numArguments = op.schema().arguments().size();
+  IValue outputs = torch::jit::peek(*stack, 0, numArguments);
+  torch::jit::drop(*stack, numArguments);
+  for (const c10::Argument &result : op.schema().returns())
+    stack->push_back(result.type()->kind() == c10::TypeKind::ClassType
+                         ? IValue(work)
+                         : outputs);
+}
+
 /// The kernel of a "c10d" op at key Functionalize, for lazy tensors.
 class LazyCollective final : public c10::OperatorKernel {
 public:
@@ -179,16 +190,22 @@ public:
     WorkPtr work = !call           ? runEagerly(op, arguments)
                    : call->isAsync ? start(std::move(call->parts))
                                    : run(*call);
-    torch::jit::drop(*stack, numArguments);
-    for (const c10::Argument &result : op.schema().returns())
-      stack->push_back(result.type()->kind() == c10::TypeKind::ClassType
-                           ? IValue(work)
-                           : arguments[0]);
+    returnWork(op, stack, work);
   }
 
 private:
   c10::SafeKernelFunction previous;
 };
+
+/// The kernel of a "c10d" op of sparse tensors. The fallback for other ops on
+/// sparse tensors doesn't copy the results back, because the schema doesn't
+/// declare that the op writes to its arguments.
+void sparseCollective(const OperatorHandle &op, Stack *stack) {
+  at::AutoDispatchBelowADInplaceOrView below;
+  auto arguments =
+      torch::jit::last(*stack, op.schema().arguments().size()).vec();
+  returnWork(op, stack, runEagerly(op, arguments));
+}
 
 /// The kernel of a "_c10d_functional" op at key Functionalize. Runs torch's own
 /// kernel on the user's tensors and immediately waits for its results; this
@@ -264,5 +281,10 @@ void torch_ltc::registerCollectives() {
     if (op.hasKernelForDispatchKey(DispatchKey::CPU)) {
       registerAround<LazyCollective>(op, DispatchKey::Functionalize);
       registerAround<CpuCollective>(op, DispatchKey::CPU);
+      for (DispatchKey key :
+           {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy})
+        registerBoxedKernel(
+            op.operator_name(), key,
+            c10::KernelFunction::makeFromBoxedFunction<&sparseCollective>());
     }
 }
