@@ -128,6 +128,28 @@ def notice_later(rank: int) -> None:
             time.sleep(0.1)
 
 
+def pause_after_collective(rank: int, folder: str) -> None:
+    """Rank 0 sends a value that it never reads, then waits for a file that rank 1 writes
+    when it has the value."""
+    import torch_ltc
+
+    value = torch.full((4,), float(rank), device="lazy") + 3
+    dist.broadcast(value, 0)  # of the pause
+    received = Path(folder) / "received"
+    if rank == 1:
+        assert value.tolist() == [3.0] * 4
+        received.touch()
+        return
+    end = time.monotonic() + 30
+    while not received.exists():
+        assert time.monotonic() < end, "the broadcast hasn't started"
+        time.sleep(0.01)
+    [cut] = torch_ltc.syncs()
+    assert "a pause of" in cut["op"], cut
+    assert cut["location"] == _line_of("# of the pause")
+    assert (value + 1).tolist() == [4.0] * 4
+
+
 def leave_traced(rank: int, folder: str) -> None:
     """Pending collectives of a rank run when its process ends."""
     x = torch.full((4,), float(rank + 1), device="lazy")

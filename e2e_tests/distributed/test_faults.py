@@ -15,6 +15,7 @@ from distributed.fault_cases import (
     fail_in_exchange,
     leave_traced,
     notice_later,
+    pause_after_collective,
 )
 from distributed.launching import exit_codes, run_ranks
 
@@ -38,6 +39,10 @@ def test_errors_are_noticed_without_reads():
 def test_the_end_of_a_process_runs_its_collectives(tmp_path):
     run_ranks(leave_traced, 2, str(tmp_path))
     assert json.loads((tmp_path / "sum").read_text()) == [3.0] * 4
+
+
+def test_a_pause_after_a_collective(tmp_path):
+    run_ranks(pause_after_collective, 2, str(tmp_path))
 
 
 @pytest.mark.parametrize("place", ["forward", "backward", "collective"])

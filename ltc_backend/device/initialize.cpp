@@ -10,6 +10,7 @@
 #include "config/log.h"
 #include "device/backend.h"
 #include "device/registration.h"
+#include "distributed/collective_watchdog.h"
 #include "distributed/traced_collective.h"
 #include "execution/step_executor.h"
 #include "execution/step_queue.h"
@@ -80,6 +81,7 @@ void torch_ltc::finishCollectives() {
 void torch_ltc::shutDown() {
   if (!initialized)
     return;
+  shutDownCollectiveWatchdog();
   shutDownStepQueue();
   CancelledCompilations cancelled;
   shutDownBackgroundCompiler();

@@ -3,8 +3,13 @@
 #include "distributed/traced_collective.h"
 
 #include "compilation/external_backend.h"
+#include "config/log.h"
 #include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
+#include "distributed/collective_watchdog.h"
+#include "events/call_log.h"
+#include "events/metrics.h"
+#include "execution/effects_turn.h"
 #include "execution/recording.h"
 #include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
@@ -56,6 +61,8 @@ public:
   void advance(const Tensor &next) {
     notePlace(tracedPlace().location);
     tensorDataOf(tensor)->setValue(tensorDataOf(next)->value());
+    isRecorded = Recording::current();
+    watchTracedCollectives();
   }
 
   /// To be called before `reader`, an untraced collective of group `number`.
@@ -73,6 +80,23 @@ public:
       return;
     // Reads a copy: other threads may advance `tensor` while this thread waits.
     StepExecutor::get().materialize(withValueOf(tensor), reader);
+  }
+
+  void runPaused(std::chrono::milliseconds pause) {
+    // A recording needs its step as one program (capture/captured_step.h).
+    if (!tensor.defined() || !tensorDataOf(tensor)->isPending() ||
+        EffectsTurn::isTakenByAny() || isRecorded)
+      return;
+    CallLogRow row;
+    row.op = "a pause of " + std::to_string(pause.count()) +
+             " ms after a collective that other ranks may be waiting for";
+    row.location = shortText(placeOfCollective(number));
+    row.calls = 1;
+    // Not a copy: if the trace's thread schedules it at the same time, a copy
+    // would still be pending and run the collectives again.
+    StepExecutor::get().syncTensors(tensor, /*wait=*/false);
+    syncLog().add(row);
+    count(Counter::graph_cuts);
   }
 
 private:
@@ -98,7 +122,8 @@ private:
 
   Tensor tensor;
   std::shared_ptr<LiveSet> owner;
-  int64_t number = 0;       // value of `tensor` after all traced ops
+  int64_t number = 0;      // value of `tensor` after all traced ops
+  bool isRecorded = false; // whether the last collective is part of a recording
   std::set<int64_t> groups; // numbers of groups with a traced collective
 };
 
@@ -186,4 +211,15 @@ void torch_ltc::runTracedCollectives(const ProcessGroupPtr &group,
                                      const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
   order().runFor(groupNumber(group), reader);
+}
+
+void torch_ltc::runPausedCollectives(std::chrono::milliseconds pause) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  try {
+    order().runPaused(pause);
+  } catch (const std::exception &error) {
+    // The ops stay pending, so that the thread that traced them sees the error.
+    log(LogLevel::Info, "A trace with collectives paused, but couldn't run: " +
+                            std::string(error.what()));
+  }
 }

@@ -8,6 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,11 @@ void runTracedCollectives(const std::string &reader);
 /// the other thread's step.
 void runTracedCollectives(const ProcessGroupPtr &group,
                           const std::string &reader);
+
+/// Runs the collectives that are pending, and the trace that they belong to,
+/// because no thread has traced an op for `pause` (collective_watchdog.h).
+/// Doesn't wait for them; the readers of their results raise their errors.
+void runPausedCollectives(std::chrono::milliseconds pause);
 
 } // namespace torch_ltc
 

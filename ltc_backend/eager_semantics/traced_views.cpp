@@ -120,10 +120,10 @@ bool isSymbolic(const IValue &value) {
 }
 
 /// The kernel of a view op at key Functionalize, which traces the op's copy.
-class ViewKernel final : public c10::OperatorKernel {
+class TracedViewKernel final : public c10::OperatorKernel {
 public:
   template <typename... Arguments>
-  explicit ViewKernel(Arguments &&...arguments)
+  explicit TracedViewKernel(Arguments &&...arguments)
       : traced(std::forward<Arguments>(arguments)...) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
@@ -202,6 +202,7 @@ void torch_ltc::registerTracedViews() {
                                                 {"aten::diagonal", ""}})
     if (const OpRecord *copy = copyRecord(name)) {
       OperatorHandle view = findOp(name);
-      registerAround<ViewKernel>(view, DispatchKey::Functionalize, view, *copy);
+      registerAround<TracedViewKernel>(view, DispatchKey::Functionalize, view,
+                                       *copy);
     }
 }

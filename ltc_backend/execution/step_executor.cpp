@@ -9,6 +9,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "execution/effects_turn.h"
 #include "execution/expected_trace.h"
 #include "execution/program_choice.h"
 #include "execution/recording.h"
@@ -32,6 +33,8 @@ namespace {
 std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
+/// Threads may overwrite each other's increments: only changes count.
+std::atomic<int64_t> tracedByAll{0};
 /// The last implicit sync since the start of the step.
 thread_local std::optional<CallLogRow> lastRead;
 
@@ -74,6 +77,15 @@ struct Roots {
     }
   }
 };
+
+/// Whether the trace with effects that `roots` belong to has grown since they
+/// were collected: its thread continued while this one had no trace lock. New
+/// values may depend on the effects' nodes, which must run only once.
+bool hasGrown(std::vector<TensorDataPtr> candidates, const Roots &roots) {
+  addTraceOfEffects(candidates);
+  Roots now(std::move(candidates));
+  return now.outputs != roots.outputs;
+}
 
 /// The graph that computes `roots`. If `full`, ends the thread's trace.
 class StepGraph {
@@ -221,8 +233,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   Stopwatch stopwatch;
   tracedSinceStep = full ? 0 : tracedSinceStep;
   std::unique_lock<TraceLock> lock(traceLock);
-  addTraceOfEffects(candidates);
-  Roots roots(std::move(candidates));
+  EffectsTurn turn;
+  while (addTraceOfEffects(candidates) && !turn.take())
+    turn.wait();
+  Roots roots(full ? std::move(candidates) : std::vector(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
@@ -236,6 +250,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
                    !config().detect_nan.get() && !config().lockstep.get();
   ChosenProgram chosen = chooseProgram(graph, roots.values, mayDonate);
+  if (!full && turn.isTaken() && hasGrown(std::move(candidates), roots)) {
+    turn.end();
+    return run(roots.tensors, trigger, full, wait);
+  }
   const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
@@ -271,6 +289,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   CompletionPtr completion = step.completion;
   logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
                  stopwatch.seconds());
+  turn.end();
   lock.unlock();
   if (wait)
     if (const StepErrorPtr &error = completion->wait())
@@ -392,6 +411,8 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
 }
 
 void StepExecutor::noteTracedOp() {
+  tracedByAll.store(tracedByAll.load(std::memory_order_relaxed) + 1,
+                    std::memory_order_relaxed);
   int64_t limit = config().max_trace_ops.get();
   if (++tracedSinceStep <= limit || limit == 0)
     return;
@@ -411,6 +432,8 @@ void StepExecutor::waitForAll() {
   if (StepErrorPtr error = waitForScheduledSteps())
     error->raise();
 }
+
+int64_t torch_ltc::numTracedOpsOfAllThreads() { return tracedByAll.load(); }
 
 int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }
 int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }

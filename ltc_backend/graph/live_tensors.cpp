@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_set>
 
 using namespace torch_ltc;
 using torch::lazy::LazyTensor;
@@ -267,16 +268,21 @@ void torch_ltc::setEffects(TensorDataPtr tensor) {
   effects() = std::move(tensor);
 }
 
-void torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
+bool torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
   std::lock_guard<TraceLock> lock(traceLock);
   const TensorDataPtr &effect = effects();
-  if (!effect || !effect->isPending() || tensors.empty() ||
-      std::find(tensors.begin(), tensors.end(), effect) != tensors.end())
-    return;
+  if (!effect || !effect->isPending() || tensors.empty())
+    return false;
+  std::unordered_set<const TensorData *> known;
+  for (const TensorDataPtr &tensor : tensors)
+    known.insert(tensor.get());
+  size_t size = tensors.size();
   for (TensorDataPtr &tensor : effect->traceSet().pending())
-    if (std::find(tensors.begin(), tensors.end(), tensor) == tensors.end())
+    if (known.insert(tensor.get()).second)
       tensors.push_back(std::move(tensor));
-  sortByAge(tensors);
+  if (tensors.size() > size)
+    sortByAge(tensors);
+  return true;
 }
 
 int64_t torch_ltc::numLiveTensors() {

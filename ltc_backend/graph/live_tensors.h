@@ -95,8 +95,8 @@ private:
 void setEffects(TensorDataPtr tensor);
 /// Extends `tensors`, whose graph is about to run: if effects are pending in a
 /// trace, all of that trace runs now, so that no other graph contains their
-/// nodes afterwards.
-void addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
+/// nodes afterwards. Returns whether the graph has effects.
+bool addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Number of lazy tensors in the process.
 int64_t numLiveTensors();

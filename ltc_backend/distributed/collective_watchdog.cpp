@@ -1,0 +1,79 @@
+//===- collective_watchdog.cpp - Collectives in a trace that pauses -------===//
+
+#include "distributed/collective_watchdog.h"
+
+#include "distributed/traced_collective.h"
+#include "execution/step_executor.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+using namespace torch_ltc;
+
+namespace {
+
+/// Longer than a thread is kept from tracing by the system's scheduler, by
+/// loading a batch, or by Python's garbage collection.
+constexpr std::chrono::milliseconds kPause{250};
+
+class Watchdog {
+public:
+  void watch() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (isWatching || isEnding)
+      return;
+    isWatching = true;
+    if (thread.joinable())
+      changed.notify_all();
+    else
+      thread = std::thread([this] { work(); });
+  }
+
+  void shutDown() {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      isEnding = true;
+      changed.notify_all();
+    }
+    if (thread.joinable())
+      thread.join();
+  }
+
+private:
+  void work() {
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      changed.wait(lock, [&] { return isEnding || isWatching; });
+      int64_t before = numTracedOpsOfAllThreads();
+      if (changed.wait_for(lock, kPause, [&] { return isEnding; }))
+        return;
+      if (numTracedOpsOfAllThreads() != before)
+        continue;
+      // From here on, the next collective sets the flag again.
+      isWatching = false;
+      lock.unlock();
+      runPausedCollectives(kPause);
+      lock.lock();
+    }
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool isWatching = false; // whether collectives may be pending
+  bool isEnding = false;
+  std::thread thread;
+};
+
+/// Never destroyed, because other threads may use it until the process ends.
+Watchdog &watchdog() {
+  static auto *instance = new Watchdog;
+  return *instance;
+}
+
+} // namespace
+
+void torch_ltc::watchTracedCollectives() { watchdog().watch(); }
+
+void torch_ltc::shutDownCollectiveWatchdog() { watchdog().shutDown(); }
