@@ -47,7 +47,7 @@ std::vector<Row> &rows() {
   return table;
 }
 
-std::vector<std::string> split(const std::string &text, char separator) {
+std::vector<std::string> splitText(const std::string &text, char separator) {
   std::vector<std::string> parts;
   size_t begin = 0;
   while (begin < text.size()) {
@@ -112,11 +112,11 @@ OptionValue parse(const Row &row, const std::string &text) {
   return text;
 }
 
-void checkAllowed(const Row &row, const OptionValue &value) {
+void checkOptionValue(const Row &row, const OptionValue &value) {
   if (const int64_t *number = std::get_if<int64_t>(&value))
     if (*number < 0)
       throw std::invalid_argument("a number that is 0 or more");
-  std::vector<std::string> choices = split(row.choices, '|');
+  std::vector<std::string> choices = splitText(row.choices, '|');
   const std::string *text = std::get_if<std::string>(&value);
   if (text && !choices.empty() &&
       std::none_of(choices.begin(), choices.end(),
@@ -131,7 +131,7 @@ void readEnvironment(Config &config, Row &row) {
       continue;
     try {
       OptionValue value = parse(row, text);
-      checkAllowed(row, value);
+      checkOptionValue(row, value);
       row.set(config, value);
       row.source = OptionSource::Environment;
       return;
@@ -217,7 +217,7 @@ std::vector<OptionDescription> torch_ltc::describeOptions() {
   for (const Row &row : rows())
     result.push_back({row.name, typeName(row.defaultValue), row.defaultValue,
                       row.get(values), row.source, row.environment, row.help,
-                      split(row.choices, '|'), row.effect});
+                      splitText(row.choices, '|'), row.effect});
   return result;
 }
 
@@ -229,7 +229,7 @@ void torch_ltc::setOption(const std::string &name, const OptionValue &given) {
     if (given.index() != row.defaultValue.index())
       throw std::invalid_argument(std::string("of type ") +
                                   typeName(row.defaultValue));
-    checkAllowed(row, given);
+    checkOptionValue(row, given);
     // The compiler's options can't be changed later, because the backend reads
     // them when it is initialized.
     if (row.effect == OptionEffect::Code && given != row.get(values))

@@ -25,7 +25,7 @@ NodePtr nodeOf(const at::Tensor &tensor) {
 
 /// Creates the nodes of torch::lazy's own code: uploads and a few scalar
 /// helpers. Our kernels create their nodes without this builder.
-struct Builder final : torch::lazy::IrBuilder {
+struct NodeBuilder final : torch::lazy::IrBuilder {
   NodePtr MakeDeviceData(
       const std::shared_ptr<torch::lazy::BackendData> &data) const override {
     return std::make_shared<DataNode>(std::static_pointer_cast<HostData>(data));
@@ -72,6 +72,6 @@ struct Builder final : torch::lazy::IrBuilder {
 } // namespace
 
 const torch::lazy::IrBuilder &torch_ltc::irBuilder() {
-  static const auto *builder = new Builder;
+  static const auto *builder = new NodeBuilder;
   return *builder;
 }

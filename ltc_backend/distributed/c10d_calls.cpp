@@ -18,9 +18,9 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 /// The arguments of one call, in the order of its schema.
-class Arguments {
+class C10dArguments {
 public:
-  explicit Arguments(c10::ArrayRef<IValue> values) : values(values) {}
+  explicit C10dArguments(c10::ArrayRef<IValue> values) : values(values) {}
 
   Tensors tensors(size_t i) const { return values[i].toTensorVector(); }
   Tensor tensor(size_t i) const { return values[i].toTensor(); }
@@ -378,7 +378,7 @@ private:
     return done(a.boolean(4));
   }
 
-  Arguments a;
+  C10dArguments a;
   C10dCall call;
 };
 

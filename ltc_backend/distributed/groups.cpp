@@ -11,7 +11,7 @@ namespace {
 
 using WeakGroup = c10::weak_intrusive_ptr<c10d::ProcessGroup>;
 
-std::mutex mutex;
+std::mutex groupsMutex;
 
 std::vector<WeakGroup> &groups() {
   static auto *list = new std::vector<WeakGroup>;
@@ -21,7 +21,7 @@ std::vector<WeakGroup> &groups() {
 } // namespace
 
 int64_t torch_ltc::groupNumber(const ProcessGroupPtr &group) {
-  std::scoped_lock lock(mutex);
+  std::scoped_lock lock(groupsMutex);
   std::vector<WeakGroup> &list = groups();
   size_t place = list.size();
   for (size_t i = list.size(); i-- > 0;) {
@@ -38,7 +38,7 @@ int64_t torch_ltc::groupNumber(const ProcessGroupPtr &group) {
 }
 
 ProcessGroupPtr torch_ltc::groupOfNumber(int64_t number) {
-  std::scoped_lock lock(mutex);
+  std::scoped_lock lock(groupsMutex);
   const std::vector<WeakGroup> &list = groups();
   ProcessGroupPtr group = size_t(number) < list.size()
                               ? list[size_t(number)].lock()

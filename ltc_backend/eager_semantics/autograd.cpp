@@ -224,7 +224,8 @@ private:
 /// The kernel of `copy_`. Functionalization (torch 2.13) fails an assertion if
 /// a lazy tensor is written into a CPU tensor, so the lazy tensor is moved to
 /// the CPU first, by a differentiable op.
-void copyInPlace(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
+void autogradCopyInPlace(const c10::OperatorHandle &op,
+                         torch::jit::Stack *stack) {
   auto arguments = torch::jit::last(*stack, 3);
   const at::Tensor &self = arguments[0].toTensor();
   if (self.defined() && !self.device().is_lazy()) {
@@ -395,6 +396,7 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   SilentRegistration silence; // `put` gets a second kernel
   for (const char *name : {"aten::put", "aten::put_"})
     registerAround<AlertedPut>(findOp({name, ""}), key);
-  library.impl("copy_",
-               torch::CppFunction::makeFromBoxedFunction<&copyInPlace>());
+  library.impl(
+      "copy_",
+      torch::CppFunction::makeFromBoxedFunction<&autogradCopyInPlace>());
 }

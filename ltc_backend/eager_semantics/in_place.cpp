@@ -226,15 +226,6 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op generates random numbers. The result of such an op always has
-/// the sizes of the first operand.
-bool draws(const OperatorHandle &op) {
-  for (const c10::Argument &argument : op.schema().arguments())
-    if (argument.name() == "generator")
-      return true;
-  return op.hasTag(at::Tag::nondeterministic_seeded);
-}
-
 /// Whether the op only writes values into its first argument, and returns that
 /// argument.
 bool writesSelf(const OperatorHandle &op) {
@@ -266,7 +257,9 @@ void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         !writesSelf(op))
       continue;
-    if (draws(op)) {
+    // The result of an in-place op that generates random numbers always has the
+    // sizes of the first operand.
+    if (drawsNumbers(op)) {
       registerAround<DrawInPlaceKernel>(op, DispatchKey::Functionalize);
       continue;
     }

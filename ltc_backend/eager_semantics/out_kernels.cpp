@@ -304,15 +304,6 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-/// Whether the op generates random numbers. OutKernel would generate them twice
-/// if the op had to run eagerly.
-bool draws(const OperatorHandle &op) {
-  for (const c10::Argument &argument : op.schema().arguments())
-    if (argument.name() == "generator")
-      return true;
-  return op.hasTag(at::Tag::nondeterministic_seeded);
-}
-
 } // namespace
 
 void torch_ltc::registerOutKernels(const AtenOps &ops) {
@@ -322,7 +313,9 @@ void torch_ltc::registerOutKernels(const AtenOps &ops) {
     if (!numOuts ||
         op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
-    if (draws(op)) {
+    // OutKernel would generate random numbers twice if the op had to run
+    // eagerly.
+    if (drawsNumbers(op)) {
       if (numOuts == 1 && !isList(op.schema().arguments().back()))
         registerAround<DrawingOutKernel>(op, DispatchKey::Functionalize);
       continue;

@@ -23,7 +23,7 @@ using torch::jit::Stack;
 
 namespace {
 
-struct Row {
+struct OverlapRule {
   const char *op;
   /// Which overlap of the read operands with the written tensor is an error.
   Overlap reads;
@@ -34,7 +34,7 @@ struct Row {
   bool selfIsCopied = false;
 };
 
-const Row inPlaceOps[] = {
+const OverlapRule inPlaceOps[] = {
     {"aten::addbmm_", Overlap::None},
     {"aten::addmm_", Overlap::None},
     {"aten::addr_", Overlap::Part},
@@ -77,7 +77,7 @@ const Row inPlaceOps[] = {
     {"aten::uniform_", Overlap::None},
 };
 
-const Row outOps[] = {
+const OverlapRule outOps[] = {
     {"aten::_fft_c2c.out", Overlap::None},
     {"aten::_fft_c2r.out", Overlap::None},
     {"aten::_fft_r2c.out", Overlap::None},
@@ -162,7 +162,7 @@ const Row outOps[] = {
 
 class CheckedWrite final : public c10::OperatorKernel {
 public:
-  CheckedWrite(const OperatorHandle &op, const Row &row,
+  CheckedWrite(const OperatorHandle &op, const OverlapRule &row,
                c10::SafeKernelFunction previous)
       : row(row),
         isConjugation(op.operator_name().name == "aten::conj_physical_"),
@@ -237,14 +237,14 @@ private:
         checkValue(output, element, refused);
   }
 
-  Row row;
+  OverlapRule row;
   bool isConjugation, isCopy;
   c10::SmallVector<size_t, 4> written, read;
   std::optional<size_t> accumulate; // position of the argument
   c10::SafeKernelFunction previous;
 };
 
-void registerCheck(const Row &row, DispatchKey key) {
+void registerCheck(const OverlapRule &row, DispatchKey key) {
   auto op =
       c10::Dispatcher::singleton().findSchema(torch::jit::parseName(row.op));
   if (op &&
@@ -256,8 +256,8 @@ void registerCheck(const Row &row, DispatchKey key) {
 
 void torch_ltc::registerOverlapChecks() {
   SilentRegistration silence;
-  for (const Row &row : inPlaceOps)
+  for (const OverlapRule &row : inPlaceOps)
     registerCheck(row, DispatchKey::Functionalize);
-  for (const Row &row : outOps)
+  for (const OverlapRule &row : outOps)
     registerCheck(row, DispatchKey::AutogradLazy);
 }

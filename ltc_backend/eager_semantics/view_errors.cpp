@@ -65,7 +65,6 @@ template <auto kernel> void add(torch::Library &library, const char *name) {
 }
 
 using at::Tensor;
-using Dims = at::IntArrayRef;
 
 } // namespace
 
@@ -86,7 +85,7 @@ void torch_ltc::registerViewErrors() {
   add<views::t_>(*library, "aten::t_");
   add<static_cast<Tensor (*)(const Tensor &, int64_t)>(views::squeeze)>(
       *library, "aten::squeeze.dim");
-  add<static_cast<Tensor (*)(const Tensor &, Dims)>(views::squeeze)>(
+  add<static_cast<Tensor (*)(const Tensor &, at::IntArrayRef)>(views::squeeze)>(
       *library, "aten::squeeze.dims");
   add<views::diagonal>(*library, "aten::diagonal");
   add<views::split_symint>(*library, "aten::split.Tensor");

@@ -236,9 +236,9 @@ using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
                                  const Tensor &view);
 
 /// Records the view like torch, then replaces the record's inverse.
-class ViewKernel final : public c10::OperatorKernel {
+class ViewInverseKernel final : public c10::OperatorKernel {
 public:
-  ViewKernel(MakeView make, c10::SafeKernelFunction previous)
+  ViewInverseKernel(MakeView make, c10::SafeKernelFunction previous)
       : make(make), previous(std::move(previous)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
@@ -266,8 +266,8 @@ private:
 };
 
 void replace(const char *name, MakeView make) {
-  registerAround<ViewKernel>(findOp({name, ""}), DispatchKey::Functionalize,
-                             make);
+  registerAround<ViewInverseKernel>(findOp({name, ""}),
+                                    DispatchKey::Functionalize, make);
 }
 
 } // namespace

@@ -18,7 +18,7 @@ bool isPowerOfTen(int64_t number) {
   return number == 1;
 }
 
-std::string milliseconds(double seconds) {
+std::string inMilliseconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f ms", seconds * 1e3);
   return text;
@@ -55,7 +55,7 @@ void torch_ltc::explainSync(const CallLogRow &event) {
                  " needed a value in the middle of a step: " +
                  std::to_string(event.ops) +
                  " traced ops were cut off and run separately (" +
-                 milliseconds(event.seconds) + ")." + soFar(calls) +
+                 inMilliseconds(event.seconds) + ")." + soFar(calls) +
                  " Read values after the end of the step, or in "
                  "torch_ltc.add_step_closure.");
 }
@@ -64,10 +64,10 @@ void torch_ltc::explainFallback(const CallLogRow &event, int64_t calls) {
   if (!isPowerOfTen(calls))
     return;
   say(calls, event.op + atLine(event.location) + " ran eagerly on the CPU (" +
-                 event.reason + "), which took " + milliseconds(event.seconds) +
-                 ", moved " + std::to_string(event.bytes) +
-                 " bytes and cut the graph " + std::to_string(event.syncs) +
-                 " times." + soFar(calls));
+                 event.reason + "), which took " +
+                 inMilliseconds(event.seconds) + ", moved " +
+                 std::to_string(event.bytes) + " bytes and cut the graph " +
+                 std::to_string(event.syncs) + " times." + soFar(calls));
 }
 
 void torch_ltc::explainUndonated(
@@ -96,7 +96,7 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
   std::string sentence = "Step " + std::to_string(event.step) +
                          atLine(event.location) + " needed a new program of " +
                          std::to_string(event.ops) + " ops (" + event.origin +
-                         ", " + milliseconds(event.seconds) + "): ";
+                         ", " + inMilliseconds(event.seconds) + "): ";
   if (isPowerOfTen(programs) && programs > 1)
     log(LogLevel::Warning,
         sentence + reasonOf(event) + ". It is program " +

@@ -34,7 +34,7 @@ std::atomic<int64_t> counters[numCounters];
 std::mutex timerMutex;
 Samples timers[numTimers];
 
-double quantile(std::vector<double> values, double q) {
+double sampleQuantile(std::vector<double> values, double q) {
   if (values.empty())
     return 0;
   auto nth = values.begin() + size_t(q * double(values.size() - 1));
@@ -76,8 +76,8 @@ std::vector<std::pair<std::string, TimerValue>> torch_ltc::timerValues() {
   std::vector<std::pair<std::string, TimerValue>> result;
   for (size_t i = 0; i < numTimers; ++i) {
     TimerValue value = timers[i].value;
-    value.median = quantile(timers[i].recent, 0.5);
-    value.p90 = quantile(timers[i].recent, 0.9);
+    value.median = sampleQuantile(timers[i].recent, 0.5);
+    value.p90 = sampleQuantile(timers[i].recent, 0.9);
     result.emplace_back(timerNames[i], value);
   }
   return result;

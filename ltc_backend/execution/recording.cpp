@@ -9,7 +9,7 @@ using namespace torch_ltc;
 
 namespace {
 
-thread_local Recording *open = nullptr;
+thread_local Recording *currentRecording = nullptr;
 
 bool isSameValue(const Recording::Argument &a, const Recording::Argument &b) {
   return a.isLazy == b.isLazy &&
@@ -44,10 +44,11 @@ torch_ltc::sharedStorageOf(const at::Tensor &tensor) {
   return storage;
 }
 
-Recording *Recording::current() { return open; }
+Recording *Recording::current() { return currentRecording; }
 
 Recording::Recording(std::vector<at::Tensor> tensors) : cpuReads(tensors) {
-  TORCH_CHECK(!open, "A captured step can't call another captured step.");
+  TORCH_CHECK(!currentRecording,
+              "A captured step can't call another captured step.");
   for (const at::Tensor &tensor : tensors) {
     Argument argument;
     argument.dtype = tensor.scalar_type();
@@ -64,14 +65,14 @@ Recording::Recording(std::vector<at::Tensor> tensors) : cpuReads(tensors) {
     while (!isSameValue(arguments[argument.sameAs], argument))
       ++argument.sameAs;
   held = std::move(tensors);
-  open = this;
+  currentRecording = this;
 }
 
 Recording::~Recording() { close(); }
 
 void Recording::close() {
-  if (open == this)
-    open = nullptr;
+  if (currentRecording == this)
+    currentRecording = nullptr;
   cpuReads.close();
   held.clear();
 }

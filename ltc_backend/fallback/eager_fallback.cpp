@@ -38,10 +38,6 @@ std::string nameOf(const c10::OperatorHandle &op) {
                                     : name.name + "." + name.overload_name;
 }
 
-bool isWritten(const c10::Argument &argument) {
-  return argument.alias_info() && argument.alias_info()->isWrite();
-}
-
 void collectLazy(const IValue &value, std::vector<at::Tensor> &tensors) {
   auto add = [&](const at::Tensor &tensor) {
     if (!tensor.defined() || !tensor.device().is_lazy())
@@ -350,7 +346,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   // argument that is only read.
   for (bool pass : {true, false})
     for (size_t i = 0; i < numArguments; ++i)
-      if (isWritten(schema.arguments()[i]) == pass)
+      if (isWrittenArgument(schema.arguments()[i]) == pass)
         stack[begin + i] = arguments.convert(stack[begin + i], pass);
   try {
     BlockingScope unlocked; // other threads trace meanwhile

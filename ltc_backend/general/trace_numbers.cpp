@@ -15,9 +15,9 @@ uint64_t placeholder(int64_t number) {
   return number < 0 ? 1u << 30 : 1u << 29;
 }
 
-class Reader {
+class TraceNumbersReader {
 public:
-  explicit Reader(const GraphSnapshot &graph) : graph(graph) {
+  explicit TraceNumbersReader(const GraphSnapshot &graph) : graph(graph) {
     numbers.sizes.reserve(4 * graph.nodes.size());
   }
 
@@ -111,7 +111,7 @@ private:
 } // namespace
 
 TraceNumbers torch_ltc::numbersOf(const GraphSnapshot &graph) {
-  return Reader(graph).read();
+  return TraceNumbersReader(graph).read();
 }
 
 /// Returns the position of a slice's end among the node's words, and the size

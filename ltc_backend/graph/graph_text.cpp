@@ -14,7 +14,7 @@ void printRef(std::ostream &stream, const GraphSnapshot &graph, ResultRef ref) {
     stream << "." << ref.index;
 }
 
-void printValue(std::ostream &stream, const Attribute &attribute) {
+void printAttribute(std::ostream &stream, const Attribute &attribute) {
   auto list = [&](auto print) {
     stream << "[";
     for (size_t i = 0; i < attribute.count; ++i) {
@@ -95,7 +95,7 @@ void printArguments(std::ostream &stream, const GraphSnapshot &graph,
       stream << "]";
       break;
     default:
-      printValue(stream, attribute);
+      printAttribute(stream, attribute);
     }
   }
 }

@@ -47,7 +47,8 @@ void GraphNode::releaseOperands() {
   operands_ = std::move(queue);
 }
 
-static void addShape(HashState &state, const torch::lazy::Shape &shape) {
+static void addDTypeAndSizes(HashState &state,
+                             const torch::lazy::Shape &shape) {
   state.add(uint64_t(shape.scalar_type()) << 8 | uint64_t(shape.dim()));
   for (int64_t size : shape.sizes())
     state.add(uint64_t(size));
@@ -56,7 +57,7 @@ static void addShape(HashState &state, const torch::lazy::Shape &shape) {
 DataNode::DataNode(HostDataPtr data)
     : GraphNode(dataKind(), data->shape()), dataPtr(std::move(data)) {
   HashState state(1);
-  addShape(state, dataPtr->shape());
+  addDTypeAndSizes(state, dataPtr->shape());
   dagHash = state.finish();
 }
 
@@ -80,7 +81,7 @@ OpNode::OpNode(const OpRecord &record, torch::lazy::OpList operands,
   HashState own(6);
   own.add(attributeList->hash);
   for (const torch::lazy::Shape &shape : this->shapes())
-    addShape(own, shape);
+    addDTypeAndSizes(own, shape);
   signatureHash = own.finish();
   HashState state(2);
   state.add(signatureHash);

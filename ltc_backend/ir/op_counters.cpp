@@ -36,7 +36,7 @@ std::string nodeClass(const std::string &name) {
   return result;
 }
 
-bool hasSymbolicSizes(const c10::FunctionSchema &schema) {
+bool takesSymbolicSizes(const c10::FunctionSchema &schema) {
   for (const c10::Argument &argument : schema.arguments())
     if (argument.real_type()->str().find("SymInt") != std::string::npos)
       return true;
@@ -48,7 +48,7 @@ struct OpCounters {
   explicit OpCounters(const OpRecord &record)
       : traced("lazy::" + baseName(record.name)),
         reused("IrNodeReused_torch::lazy::" + nodeClass(record.name)) {
-    if (hasSymbolicSizes(record.handle->schema()))
+    if (takesSymbolicSizes(record.handle->schema()))
       symbolic = std::make_unique<LazyCounter>(
           "lazy::" + baseName(record.name) + "_symint");
   }
@@ -59,13 +59,13 @@ struct OpCounters {
   std::unique_ptr<LazyCounter> symbolic;
 };
 
-using Place = std::atomic<OpCounters *>;
+using CountersPlace = std::atomic<OpCounters *>;
 
 /// Returns where the pointer to the record's counters is stored, or null if the
 /// record isn't in the op table.
-Place *placeOf(const OpRecord &record) {
+CountersPlace *placeOf(const OpRecord &record) {
   const std::vector<OpRecord> &records = opRecords();
-  static Place *places = new Place[records.size()]();
+  static CountersPlace *places = new CountersPlace[records.size()]();
   bool isOfTable =
       &record >= records.data() && &record < records.data() + records.size();
   return isOfTable ? places + (&record - records.data()) : nullptr;
@@ -74,7 +74,7 @@ Place *placeOf(const OpRecord &record) {
 } // namespace
 
 void torch_ltc::countTracedOp(const OpRecord &record, bool isReused) {
-  Place *place = placeOf(record);
+  CountersPlace *place = placeOf(record);
   if (!place)
     return;
   OpCounters *counters = place->load(std::memory_order_acquire);

@@ -22,7 +22,7 @@ bool isDimName(const std::string &name) {
 }
 
 /// Returns the words of `list`, which are separated by commas.
-std::vector<std::string_view> split(std::string_view list) {
+std::vector<std::string_view> wordsOf(std::string_view list) {
   std::vector<std::string_view> words;
   while (!list.empty()) {
     size_t comma = std::min(list.find(','), list.size());
@@ -37,7 +37,7 @@ bool contains(const std::vector<std::string_view> &words,
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-ArgumentKind kindOf(const c10::Argument &argument) {
+ArgumentKind argumentKindOf(const c10::Argument &argument) {
   for (const char *ignored : {"layout", "device", "pin_memory", "memory_format",
                               "generator", "non_blocking"})
     if (argument.name() == ignored)
@@ -94,11 +94,11 @@ bool resolve(OpRecord &record) {
   const c10::FunctionSchema &schema = record.handle->schema();
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
-  std::vector<std::string_view> numbers = split(record.varies);
-  std::vector<std::string_view> sizes = split(record.sizes);
+  std::vector<std::string_view> numbers = wordsOf(record.varies);
+  std::vector<std::string_view> sizes = wordsOf(record.sizes);
   for (const c10::Argument &argument : schema.arguments()) {
     ArgumentSpec spec;
-    spec.kind = kindOf(argument);
+    spec.kind = argumentKindOf(argument);
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
     spec.isDynamicScalar = contains(numbers, spec.name + "!");
@@ -114,7 +114,7 @@ bool resolve(OpRecord &record) {
       record.elementNumber = record.arguments.size();
     record.arguments.push_back(std::move(spec));
   }
-  for (std::string_view word : split(record.updatedOperands))
+  for (std::string_view word : wordsOf(record.updatedOperands))
     record.updates.push_back(size_t(word[0] - '0'));
   record.numResults = schema.returns().size();
   record.returnsList =

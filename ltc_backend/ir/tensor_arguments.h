@@ -3,6 +3,7 @@
 #ifndef TORCH_LTC_IR_TENSOR_ARGUMENTS_H
 #define TORCH_LTC_IR_TENSOR_ARGUMENTS_H
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 
@@ -10,6 +11,11 @@
 #include <vector>
 
 namespace torch_ltc {
+
+/// Whether the op writes to the argument.
+inline bool isWrittenArgument(const c10::Argument &argument) {
+  return argument.alias_info() && argument.alias_info()->isWrite();
+}
 
 /// Whether `value` is an argument of type `Tensor?[]`, such as the indices of
 /// `index`. The element type of a list that TorchScript's interpreter makes may

@@ -102,7 +102,7 @@ bool isPlainLike(const Tensor &tensor, const Tensor &parameter) {
 
 /// Whether adam_update supports the entry. It doesn't support 16-bit floats,
 /// because each of torch's own ops rounds its result.
-bool isPlain(const AdamEntry &entry) {
+bool isPlainEntry(const AdamEntry &entry) {
   at::ScalarType dtype = entry.parameter.scalar_type();
   if ((dtype != at::ScalarType::Float && dtype != at::ScalarType::Double) ||
       !isCpuCount(entry.step))
@@ -116,8 +116,8 @@ bool isPlain(const AdamEntry &entry) {
 
 /// Increments the step count and returns the number arguments of adam_update,
 /// computed as torch's implementation in Python does.
-c10::SmallVector<IValue, 11> numbersOf(const Tensor &step,
-                                       const AdamOptions &options) {
+c10::SmallVector<IValue, 11> numberArgumentsOf(const Tensor &step,
+                                               const AdamOptions &options) {
   double count = (*step.mutable_data_ptr<float>() += 1);
   step.unsafeGetTensorImpl()->bump_version();
   double bias1 = 1 - std::pow(options.beta1, count);
@@ -143,7 +143,7 @@ void traceEntry(const AdamEntry &entry, const AdamOptions &options) {
         traceOp("aten::add.Tensor", {gradient, parameter, options.weightDecay});
   c10::SmallVector<IValue, 11> arguments{
       parameter, gradient, valueOf(entry.expAvg), valueOf(entry.expAvgSq)};
-  arguments.append(numbersOf(entry.step, options));
+  arguments.append(numberArgumentsOf(entry.step, options));
   std::vector<Tensor> results = traceOp(record, arguments);
   markInPlace(results[0]);
   replaceValue(entry.parameter, results[0]);
@@ -155,7 +155,7 @@ void traceEntry(const AdamEntry &entry, const AdamOptions &options) {
 
 bool torch_ltc::traceAdamStep(c10::ArrayRef<AdamGroup> groups) {
   for (const AdamGroup &group : groups)
-    if (!std::all_of(group.entries.begin(), group.entries.end(), isPlain))
+    if (!std::all_of(group.entries.begin(), group.entries.end(), isPlainEntry))
       return false;
   BelowFunctionalization below;
   for (const AdamGroup &group : groups)

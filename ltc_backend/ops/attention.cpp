@@ -307,7 +307,7 @@ public:
 };
 
 /// Whether each size is 1 or equals that of `whole`.
-bool broadcastsTo(at::IntArrayRef sizes, at::IntArrayRef whole) {
+bool broadcastsAtSameRank(at::IntArrayRef sizes, at::IntArrayRef whole) {
   for (size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] != 1 && sizes[i] != whole[i])
       return false;
@@ -320,8 +320,8 @@ bool isPlainMask(const Tensor &mask, const Tensor &query, const Tensor &key) {
   return (dtype == at::kBool || dtype == at::kFloat) && mask.dim() >= 1 &&
          mask.dim() <= 4 && mask.size(-1) == key.size(2) &&
          !mask.requires_grad() && isPlainOperand(mask, dtype) &&
-         broadcastsTo(mask.sizes(),
-                      at::IntArrayRef(sizes).slice(4 - mask.dim()));
+         broadcastsAtSameRank(mask.sizes(),
+                              at::IntArrayRef(sizes).slice(4 - mask.dim()));
 }
 
 bool isLong(const Tensor &query, const Tensor &key, const Tensor &value,
@@ -367,7 +367,8 @@ bool isShort(const Tensor &query, const Tensor &key, const Tensor &value,
   int64_t rank = mask->dim();
   return !isCausal && mask->device().is_lazy() && (rank == 2 || rank == 4) &&
          (mask->scalar_type() == at::kBool || mask->scalar_type() == dtype) &&
-         broadcastsTo(mask->sizes(), at::IntArrayRef(sizes).slice(4 - rank));
+         broadcastsAtSameRank(mask->sizes(),
+                              at::IntArrayRef(sizes).slice(4 - rank));
 }
 
 /// Traces short attention as one op, given operands without functional

@@ -31,16 +31,15 @@ using torch::jit::Stack;
 
 namespace {
 
-using Arguments = c10::ArrayRef<IValue>;
+using ArgumentsRef = c10::ArrayRef<IValue>;
 using OptionalGenerator = std::optional<at::Generator>;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// Traces an op. Returns an undefined tensor if eager's kernel must run, which
 /// accepts the arguments or raises its own error.
-using Formula = Tensor (*)(Arguments arguments);
+using DrawFormula = Tensor (*)(ArgumentsRef arguments);
 
-template <Formula formula> void kernel(const OperatorHandle &op, Stack *stack) {
+template <DrawFormula formula>
+void kernel(const OperatorHandle &op, Stack *stack) {
   static const std::string name = textOf(op.operator_name());
   if (isFallbackForced(name))
     return runFallback(op, *stack, "forced");
@@ -87,7 +86,7 @@ Tensor scaled(const Tensor &numbers, const Tensor &std) {
 }
 
 /// Makes the result row-major, whatever the strides of the operands.
-Tensor rowMajor(Tensor result) {
+Tensor withRowMajorStrides(Tensor result) {
   if (!hasPackedStrides(result))
     setGeometry(result, packedStrides(result.sizes()));
   return result;
@@ -100,10 +99,10 @@ Tensor shifted(const Tensor &numbers, const IValue &mean) {
   if (result.scalar_type() != numbers.scalar_type())
     result = traceOp("aten::_to_copy",
                      {result, IValue(int64_t(numbers.scalar_type()))});
-  return rowMajor(std::move(result));
+  return withRowMajorStrides(std::move(result));
 }
 
-Tensor normalOfTensors(Arguments arguments) {
+Tensor normalOfTensors(ArgumentsRef arguments) {
   const Tensor &mean = arguments[0].toTensor(), &std = arguments[1].toTensor();
   if (!isTraced(mean) || !isTraced(std))
     return Tensor();
@@ -113,7 +112,7 @@ Tensor normalOfTensors(Arguments arguments) {
   return shifted(scaled(numbers, std), mean);
 }
 
-Tensor normalAround(Arguments arguments) {
+Tensor normalAround(ArgumentsRef arguments) {
   const Tensor &mean = arguments[0].toTensor();
   double std = arguments[1].toDouble();
   if (!isTraced(mean) || !(std >= 0))
@@ -123,7 +122,7 @@ Tensor normalAround(Arguments arguments) {
                  mean);
 }
 
-Tensor normalScaled(Arguments arguments) {
+Tensor normalScaled(ArgumentsRef arguments) {
   const Tensor &std = arguments[1].toTensor();
   if (!isTraced(std))
     return Tensor();
@@ -132,7 +131,7 @@ Tensor normalScaled(Arguments arguments) {
   return shifted(scaled(numbers, std), arguments[0]);
 }
 
-Tensor normalOfNumbers(Arguments arguments) {
+Tensor normalOfNumbers(ArgumentsRef arguments) {
   NewMemory newMemory;
   at::ScalarType dtype =
       at::dtype_or_default(arguments[4].toOptional<at::ScalarType>());
@@ -153,7 +152,9 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
 /// valid. `bySums` selects the messages of one of eager's two kernels.
 Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
   Tensor isPositive = traceOp("aten::ge.Scalar", {weights, IValue(0)});
-  Tensor isFinite = traceOp("aten::lt.Scalar", {weights, IValue(kInfinity)});
+  Tensor isFinite =
+      traceOp("aten::lt.Scalar",
+              {weights, IValue(std::numeric_limits<double>::infinity())});
   if (bySums) {
     samples = checked(samples, isPositive,
                       "invalid multinomial distribution (encountering "
@@ -217,7 +218,7 @@ Tensor samplesBySums(const Tensor &weights, int64_t numSamples,
   return traceOp("aten::clamp", {positions, IValue(), IValue(last)});
 }
 
-Tensor multinomial(Arguments arguments) {
+Tensor multinomial(ArgumentsRef arguments) {
   const Tensor &weights = arguments[0].toTensor();
   int64_t numSamples = arguments[1].toInt();
   bool replacement = arguments[2].toBool();
@@ -227,10 +228,11 @@ Tensor multinomial(Arguments arguments) {
   OptionalGenerator generator = generatorOf(arguments[3]);
   Tensor samples = bySums ? samplesBySums(weights, numSamples, generator)
                           : samplesByOrder(weights, numSamples, generator);
-  return rowMajor(checkedSamples(std::move(samples), weights, bySums));
+  return withRowMajorStrides(
+      checkedSamples(std::move(samples), weights, bySums));
 }
 
-template <Formula formula> torch::CppFunction boxed() {
+template <DrawFormula formula> torch::CppFunction boxed() {
   return torch::CppFunction::makeFromBoxedFunction<&kernel<formula>>();
 }
 

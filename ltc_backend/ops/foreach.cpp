@@ -50,7 +50,7 @@ Element elementOf(const c10::TypePtr &type) {
              : Element::OfNumberList;
 }
 
-ArgumentKind kindOf(const c10::Argument &argument, Element element) {
+ArgumentKind elementKindOf(const c10::Argument &argument, Element element) {
   bool isTensor = element == Element::OfTensorList ||
                   (element == Element::Whole &&
                    argument.type()->kind() == c10::TypeKind::TensorType);
@@ -68,7 +68,7 @@ bool fits(const OpRecord &record, const c10::FunctionSchema &schema,
     if (i >= elements.size()) {
       if (!spec.defaultValue && spec.kind != ArgumentKind::Ignored)
         return false;
-    } else if (spec.kind != kindOf(schema.arguments()[i], elements[i])) {
+    } else if (spec.kind != elementKindOf(schema.arguments()[i], elements[i])) {
       return false;
     }
   }

@@ -23,28 +23,28 @@ using torch::jit::Stack;
 
 namespace {
 
-using Arguments = std::vector<IValue>;
+using ForwardArguments = std::vector<IValue>;
 
 /// Returns the pooling's arguments. The gradient's, (grad_output, self, ...,
 /// indices), are the same except for the first and the last.
-Arguments ofPooling(c10::ArrayRef<IValue> arguments) {
-  return Arguments(arguments.begin() + 1, arguments.end() - 1);
+ForwardArguments ofPooling(c10::ArrayRef<IValue> arguments) {
+  return ForwardArguments(arguments.begin() + 1, arguments.end() - 1);
 }
 
 /// Returns the pooling's arguments, which are self and the result's sizes. The
 /// gradient's are (grad_output, self, indices).
-Arguments ofAdaptivePooling(c10::ArrayRef<IValue> arguments) {
+ForwardArguments ofAdaptivePooling(c10::ArrayRef<IValue> arguments) {
   return {arguments[1], IValue(arguments[0].toTensor().sizes().slice(
                             size_t(arguments[0].toTensor().dim() - 2)))};
 }
 
-struct Row {
+struct PoolingGradient {
   const char *backward, *forward;
-  Arguments (*forwardArguments)(c10::ArrayRef<IValue>);
+  ForwardArguments (*forwardArguments)(c10::ArrayRef<IValue>);
   size_t rank; // of a window
 };
 
-const Row rows[] = {
+const PoolingGradient poolingGradients[] = {
     {"max_pool2d_with_indices_backward", "aten::max_pool2d_with_indices",
      &ofPooling, 2},
     {"adaptive_max_pool2d_backward", "aten::adaptive_max_pool2d",
@@ -53,7 +53,7 @@ const Row rows[] = {
 
 class PoolingBackward final : public c10::OperatorKernel {
 public:
-  explicit PoolingBackward(const Row &row)
+  explicit PoolingBackward(const PoolingGradient &row)
       : row(row), backward(getOpRecord("aten::" + std::string(row.backward))),
         forward(getOpRecord(row.forward)) {}
 
@@ -120,14 +120,14 @@ private:
             c10::multiply_integers(sizes.slice(lead))};
   }
 
-  const Row &row;
+  const PoolingGradient &row;
   const OpRecord &backward, &forward;
 };
 
 } // namespace
 
 void torch_ltc::registerPoolingBackward(torch::Library &library) {
-  for (const Row &row : rows)
+  for (const PoolingGradient &row : poolingGradients)
     library.impl(row.backward, torch::CppFunction::makeFromBoxedFunctor(
                                    std::make_unique<PoolingBackward>(row)));
 }

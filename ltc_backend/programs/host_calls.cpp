@@ -53,7 +53,7 @@ at::Tensor tensorOf(const LtcHostTensor &tensor) {
                        at::TensorOptions().dtype(scalarType(tensor.dtype)));
 }
 
-c10::OperatorHandle findOp(const std::string &name) {
+c10::OperatorHandle opOfName(const std::string &name) {
   size_t dot = name.find('.');
   std::string overload = dot == std::string::npos ? "" : name.substr(dot + 1);
   return c10::Dispatcher::singleton().findSchemaOrThrow(
@@ -172,7 +172,7 @@ void (*afterFailure)() = nullptr;
 void run(const LtcHostCall &call) {
   torch_ltc::WorkerStateGuard state;
   at::AutoDispatchBelowAutograd noAutograd;
-  c10::OperatorHandle op = findOp(call.op);
+  c10::OperatorHandle op = opOfName(call.op);
   ArgumentReader reader(call);
   torch::jit::Stack stack;
   for (const c10::Argument &argument : op.schema().arguments())

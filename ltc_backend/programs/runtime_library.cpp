@@ -18,13 +18,13 @@ using namespace torch_ltc;
 
 namespace {
 
-std::atomic<bool> isLoaded{false};
+std::atomic<bool> isRuntimeLoaded{false};
 
 template <typename Function> Function find(const char *name, Function) {
   // A failed load throws and is retried at the next call.
   static void *library =
       openLibrary(siblingLibraryPath("libltc_runtime.so"), "runtime");
-  isLoaded.store(true, std::memory_order_relaxed);
+  isRuntimeLoaded.store(true, std::memory_order_relaxed);
   return reinterpret_cast<Function>(findFunction(library, name, "runtime"));
 }
 
@@ -61,7 +61,7 @@ void ltcBytesDestroy(LtcBytes bytes) {
 // Does nothing if the runtime isn't loaded, because this function is called
 // before each step, and some steps don't need the runtime.
 void ltcPrepareThreads(int threads) {
-  if (!isLoaded.load(std::memory_order_relaxed))
+  if (!isRuntimeLoaded.load(std::memory_order_relaxed))
     return;
   static const auto real = find("ltcPrepareThreads", &ltcPrepareThreads);
   real(threads);
@@ -71,7 +71,7 @@ void ltcPrepareThreads(int threads) {
 // may call the function before anything has run.
 #define LTC_FORWARD_BYTES(Name)                                                \
   size_t Name(void) {                                                          \
-    if (!isLoaded.load(std::memory_order_relaxed))                             \
+    if (!isRuntimeLoaded.load(std::memory_order_relaxed))                      \
       return 0;                                                                \
     static const auto real = find(#Name, &Name);                               \
     return real();                                                             \

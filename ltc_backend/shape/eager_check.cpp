@@ -40,7 +40,7 @@ uint64_t numTooSmall(double magnitude) {
 /// sign, the dtypes that can represent it, whether it is a bool (`x - True`)
 /// and, if it is a CPU tensor, its dtype. The attribute hash doesn't cover them
 /// if the number is a dynamic scalar.
-uint64_t kindOf(const IValue &value) {
+uint64_t numberKindOf(const IValue &value) {
   if (value.isTensor() && value.toTensor().defined() &&
       !value.toTensor().device().is_lazy())
     return uint64_t(value.toTensor().scalar_type()) << 8 | 7;
@@ -162,7 +162,7 @@ Hash128 keyOf(const OpCall &call, c10::ArrayRef<ResultShape> results,
       state.add(uint64_t(byName ? names.of(size) : size));
   }
   for (const IValue &value : call.arguments)
-    state.add(kindOf(value));
+    state.add(numberKindOf(value));
   // The results' dtypes may depend on the default dtype, which isn't an
   // argument.
   for (const ResultShape &result : results)

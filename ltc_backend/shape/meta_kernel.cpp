@@ -45,7 +45,7 @@ c10::IValue toMeta(const c10::Argument &argument, const c10::IValue &value) {
                     [](const at::Tensor &tensor) { return toMeta(tensor); });
 }
 
-void addResult(const at::Tensor &tensor, ResultShapes &results) {
+void addResultShape(const at::Tensor &tensor, ResultShapes &results) {
   ResultShape &result = results.emplace_back();
   if (!tensor.defined())
     return;
@@ -86,11 +86,11 @@ void torch_ltc::inferWithMetaKernel(const c10::OperatorHandle &op,
   }
   for (const c10::IValue &value : stack) {
     if (value.isTensor())
-      addResult(value.toTensor(), results);
+      addResultShape(value.toTensor(), results);
     else if (value.isNone())
       results.emplace_back();
     else
       for (const c10::IValue &element : value.toListRef())
-        addResult(element.toTensor(), results);
+        addResultShape(element.toTensor(), results);
   }
 }

@@ -61,3 +61,10 @@ c10::OperatorHandle torch_ltc::findOp(const c10::OperatorName &name) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(
       name.name.c_str(), name.overload_name.c_str());
 }
+
+bool torch_ltc::drawsNumbers(const c10::OperatorHandle &op) {
+  for (const c10::Argument &argument : op.schema().arguments())
+    if (argument.name() == "generator")
+      return true;
+  return op.hasTag(at::Tag::nondeterministic_seeded);
+}

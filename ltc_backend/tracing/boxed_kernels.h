@@ -39,6 +39,9 @@ void registerBoxedKernel(const c10::OperatorName &name, c10::DispatchKey key,
 /// The op of that name. Throws c10::Error if there is none.
 c10::OperatorHandle findOp(const c10::OperatorName &name);
 
+/// Whether the op generates random numbers.
+bool drawsNumbers(const c10::OperatorHandle &op);
+
 /// Registers a `Kernel` that wraps the current kernel of `op` at `key`. The
 /// constructor of `Kernel` gets `arguments`, followed by the current kernel.
 template <typename Kernel, typename... Arguments>

@@ -27,10 +27,6 @@ namespace functional = at::functionalization::impl;
 
 namespace {
 
-bool isWritten(const c10::Argument &argument) {
-  return argument.alias_info() && argument.alias_info()->isWrite();
-}
-
 /// Whether the argument is written, or returned as a view.
 bool isAliased(const c10::Argument &argument) {
   return argument.alias_info() != nullptr;
@@ -125,8 +121,9 @@ private:
               return valueOf(tensor);
             bool isInList =
                 arguments[i].is_out() && stack[begin + i].isTensorList();
-            places.push_back({here, tensor, memory, isWritten(arguments[i]),
-                              isInList, Tensor()});
+            places.push_back({here, tensor, memory,
+                              isWrittenArgument(arguments[i]), isInList,
+                              Tensor()});
             return memory->value;
           });
   }

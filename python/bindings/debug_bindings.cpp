@@ -23,7 +23,7 @@ namespace {
 
 /// Returns the text of `graph` at `stage`. An error of the compiler becomes a
 /// c10::Error, which Python gets as RuntimeError.
-std::string textAt(const GraphSnapshot &graph, const std::string &stage) {
+std::string graphTextAt(const GraphSnapshot &graph, const std::string &stage) {
   try {
     return stageText(graph, stage);
   } catch (const std::runtime_error &error) {
@@ -90,7 +90,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
   module.def(
       "tensor_text",
       [](const std::vector<at::Tensor> &tensors, const std::string &stage) {
-        return textAt(pendingGraph(tensors), stage);
+        return graphTextAt(pendingGraph(tensors), stage);
       },
       NoGil());
   module.def(
@@ -98,7 +98,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
       [](const std::string &name, const std::string &stage) {
         if (GeneralGraphPtr general = GeneralPrograms::get().find(name))
           return generalText(std::move(general), stage);
-        return textAt(*keptProgram(name).graph, stage);
+        return graphTextAt(*keptProgram(name).graph, stage);
       },
       NoGil());
   module.def("program_tensors", &programTensors);

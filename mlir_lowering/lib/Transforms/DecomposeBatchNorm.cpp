@@ -192,8 +192,9 @@ decomposeFunctional(Aten_NativeBatchNormLegitFunctionalOp op,
 //   training    dx = (dy - sum/n - d * (dot * invstd^2 / n)) * invstd * weight
 //   evaluation  dx = dy * invstd * weight
 //   dweight = dot * invstd, dbias = sum
-static LogicalResult decomposeBackward(AtenNativeBatchNormBackwardOp op,
-                                       FormulaBuilder &b) {
+static LogicalResult
+decomposeBatchNormBackward(AtenNativeBatchNormBackwardOp op,
+                           FormulaBuilder &b) {
   bool train = b.boolean(op.getTrain());
   Value meanOperand = train ? op.getSaveMean() : op.getRunningMean();
   Value scaleOperand = train ? op.getSaveInvstd() : op.getRunningVar();
@@ -239,5 +240,5 @@ void mlir::torch_ltc::populateBatchNormDecompositionPatterns(
   adder.add(decomposeNoStats);
   adder.add(decomposeNoTraining);
   adder.add(decomposeFunctional);
-  adder.add(decomposeBackward);
+  adder.add(decomposeBatchNormBackward);
 }

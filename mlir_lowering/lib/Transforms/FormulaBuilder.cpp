@@ -18,7 +18,7 @@ static bool isStaticTensor(Type type) {
   return tensor && tensor.isStatic();
 }
 
-static bool isConstant(Value value) {
+static bool isConstantLike(Value value) {
   Operation *op = value.getDefiningOp();
   return op && op->hasTrait<OpTrait::ConstantLike>();
 }
@@ -33,11 +33,11 @@ static const char *problemWith(Value operand, bool isParameter) {
     if (!list)
       return "is a list that isn't constructed in the program";
     for (Value element : list.getElements())
-      if (!isStaticTensor(element.getType()) && !isConstant(element))
+      if (!isStaticTensor(element.getType()) && !isConstantLike(element))
         return "is a list of unknown elements";
     return nullptr;
   }
-  if (torch::isFloatType(type) || isConstant(operand) ||
+  if (torch::isFloatType(type) || isConstantLike(operand) ||
       (isParameter && isIntType(type)))
     return nullptr;
   return "isn't a constant";

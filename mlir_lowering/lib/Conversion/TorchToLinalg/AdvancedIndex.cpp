@@ -5,10 +5,6 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-static ArrayRef<int64_t> shapeOf(Value tensor) {
-  return cast<RankedTensorType>(tensor.getType()).getShape();
-}
-
 /// The shape to which all `tensors` broadcast.
 static SmallVector<int64_t> broadcastShapes(ArrayRef<Value> tensors) {
   SmallVector<int64_t> shape;

@@ -8,7 +8,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-static ArrayRef<int64_t> shapeOf(Value tensor) {
+ArrayRef<int64_t> torch_ltc::shapeOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getShape();
 }
 

@@ -93,6 +93,9 @@ public:
   bool isContradictory = false;
 };
 
+/// The sizes of a ranked tensor.
+ArrayRef<int64_t> shapeOf(Value tensor);
+
 /// Row-major strides of a tensor of these sizes, in elements.
 SmallVector<int64_t> rowMajorStrides(ArrayRef<int64_t> sizes);
 

@@ -13,7 +13,7 @@ static LogicalResult lowerProduct(TensorLowering &op, Value left, Value right) {
       op.convert(product, computeDtypeOf(op.resultDtype()), op.resultDtype()));
 }
 
-static Value factor(TensorLowering &op, unsigned position) {
+static Value matmulOperand(TensorLowering &op, unsigned position) {
   return op.operandAs(position, computeDtypeOf(op.resultDtype()));
 }
 
@@ -22,14 +22,14 @@ static LogicalResult lowerMm(TensorLowering &op) {
   auto batched = [&](unsigned position) {
     SmallVector<int64_t> sizes(op.sizes(position));
     sizes.insert(sizes.begin(), 1);
-    return op.target.reshape(factor(op, position), sizes);
+    return op.target.reshape(matmulOperand(op, position), sizes);
   };
   return lowerProduct(op, batched(0), batched(1));
 }
 
 /// bmm(self, mat2)
 static LogicalResult lowerBmm(TensorLowering &op) {
-  return lowerProduct(op, factor(op, 0), factor(op, 1));
+  return lowerProduct(op, matmulOperand(op, 0), matmulOperand(op, 1));
 }
 
 void torch_ltc::populateLinearTensorLowerings(TensorLoweringTable &table) {
