@@ -191,3 +191,29 @@ def test_workers_do_not_make_lazy_tensors(method: str, tmp_path: Path) -> None:
     result = run_python(program, 100, file=tmp_path / "main.py")
     (sentence,) = result.stdout.splitlines()
     assert sentence.startswith("RuntimeError: ") and "CPU tensors" in sentence
+
+
+def test_a_forked_worker_with_lazy_as_default_device(tmp_path: Path) -> None:
+    """The worker's error reaches the loop. Pickling a batch happens in a thread of the
+    worker whose errors don't."""
+    program = """
+        import torch
+        from torch.utils.data import DataLoader, IterableDataset
+
+        class Samples(IterableDataset):
+            def __iter__(self):
+                return iter(range(4))
+
+        if __name__ == "__main__":
+            torch.set_default_device("lazy")
+            torch.ones(2).tolist()
+            print(len(list(DataLoader(Samples()))))
+            try:
+                list(DataLoader(Samples(), num_workers=1))
+            except RuntimeError as error:
+                print(str(error).splitlines()[-1])
+    """
+    result = run_python(program, 100, file=tmp_path / "main.py")
+    count, sentence = result.stdout.splitlines()
+    assert count == "4"
+    assert "forked" in sentence and "CPU tensors" in sentence

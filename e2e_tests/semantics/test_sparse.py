@@ -254,3 +254,30 @@ def test_gradcheck(name: str, masked: bool) -> None:
             return str(error)
 
     assert run("lazy") == run("cpu")
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_invariants_are_checked_on_request(layout: str) -> None:
+    """Eager only checks indices with `check_invariants` or the global setting."""
+
+    def make(device: str, **options: bool) -> torch.Tensor:
+        numbers = torch.ones((2, 2, 2) if layout.startswith("b") else 2, device=device)
+        wrong = torch.tensor([0, 1, 3], device=device)
+        columns = torch.tensor([0, 1], device=device)
+        if layout == "coo":
+            return torch.sparse_coo_tensor(wrong[1:, None].T, numbers, (2,), **options)
+        constructor = getattr(torch, f"sparse_{layout}_tensor")
+        return constructor(wrong, columns, numbers, (4, 4), **options)
+
+    errors = {}
+    for device in ("cpu", "lazy"):
+        with pytest.raises(RuntimeError) as by_option:
+            make(device, check_invariants=True)
+        with (
+            torch.sparse.check_sparse_tensor_invariants(),
+            pytest.raises(RuntimeError) as by_setting,
+        ):
+            make(device)
+        errors[device] = [str(by_option.value), str(by_setting.value)]
+    for ours, eager in zip(errors["lazy"], errors["cpu"], strict=True):
+        assert ours.startswith(eager)

@@ -124,8 +124,11 @@ public:
                                                  : arguments[4].toScalarType();
     at::Layout wanted =
         arguments[5].isNone() ? layout : arguments[5].toLayout();
-    Tensor result =
-        lazyCompressed(wanted, dtype, arguments[3].toIntVector(), parts);
+    std::vector<int64_t> size = arguments[3].toIntVector();
+    if (at::globalContext().checkSparseTensorInvariants())
+      at::_validate_sparse_compressed_tensor_args(parts[0], parts[1], parts[2],
+                                                  size, wanted);
+    Tensor result = lazyCompressed(wanted, dtype, size, parts);
     torch::jit::drop(*stack, kNumArguments);
     stack->emplace_back(std::move(result));
   }

@@ -6,6 +6,7 @@
 #include "graph/torch_dispatch.h"
 #include "ir/node.h"
 #include "memory/lazy_device.h"
+#include "memory/running_step.h"
 #include "shape/strides.h"
 
 #include <ATen/EmptyTensor.h>
@@ -109,7 +110,11 @@ TensorData::TensorData(HostDataPtr data, std::shared_ptr<LiveSet> set)
   liveTensors.fetch_add(1, std::memory_order_relaxed);
 }
 
+// In a forked process, raises the error when a tensor is created: the thread
+// that pickles a DataLoader worker's batches can't report one.
+
 TensorDataPtr TensorData::create(Value value) {
+  checkHasWorker();
   auto data =
       std::make_shared<TensorData>(std::move(value), LiveSet::ofThisThread());
   std::lock_guard<TraceLock> lock(traceLock);
@@ -119,6 +124,7 @@ TensorDataPtr TensorData::create(Value value) {
 }
 
 TensorDataPtr TensorData::create(HostDataPtr data) {
+  checkHasWorker();
   return std::make_shared<TensorData>(std::move(data), LiveSet::ofThisThread());
 }
 

@@ -26,11 +26,15 @@ public:
   RunningStepScope &operator=(const RunningStepScope &) = delete;
 };
 
-inline void checkMayWait() {
+inline void checkHasWorker() {
   TORCH_CHECK(!isWorkerMissing,
               "Device 'lazy' can't be used in a process forked from one that "
               "used it: its worker thread is missing here; start processes "
               "with the 'spawn' method, or give them CPU tensors (x.cpu()).");
+}
+
+inline void checkMayWait() {
+  checkHasWorker();
   TORCH_CHECK(
       !isRunningStep,
       "Device 'lazy' can't be used by code that runs in one of its steps (a "

@@ -29,9 +29,7 @@ def _has_lazy_tensors(graph: Any, inputs: Sequence[Any]) -> bool:
     return any(
         _is_lazy(value)
         for node in nodes
-        for value in tree_leaves(
-            (node.meta.get("example_value"), node.meta.get("val"))
-        )
+        for value in tree_leaves((node.meta.get("example_value"), node.meta.get("val")))
     )
 
 
