@@ -156,8 +156,19 @@ def tensor_parallel(device: str):
         yield parameter.full_tensor()
 
 
+def random_distributed_tensors(device: str):
+    """Each rank draws the numbers of its part from its own generator, as on the CPU."""
+    whole = init_device_mesh(device, (dist.get_world_size(),))
+    for placement in (Shard(0), Replicate()):
+        torch.manual_seed(5)
+        x = distribute_tensor(torch.ones(8, 4, device=device), whole, [placement])
+        yield nn.functional.dropout(x, 0.5).full_tensor()
+        yield torch.rand_like(x).full_tensor()
+
+
 CASES = [
     distributed_tensors,
+    random_distributed_tensors,
     tensor_parallel,
     mesh,
     gradients_of_collectives,

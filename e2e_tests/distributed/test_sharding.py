@@ -1,9 +1,11 @@
-"""FSDP2 (`fully_shard`) on device lazy: losses and parameters equal eager's, a step is
+"""FSDP2 (`fully_shard`) and FSDP1 on device lazy: losses and parameters equal eager's, a step is
 one program, and parameters are gathered and gradients are reduced without a cut."""
 
 from __future__ import annotations
 
 import pytest
+from distributed.flat_sharding_cases import CASES as FLAT_CASES
+from distributed.flat_sharding_cases import restore_whole_state
 from distributed.launching import run_ranks
 from distributed.parallel_cases import compare
 from distributed.sharding_cases import CASES, count_bytes, count_programs, overlap
@@ -24,3 +26,12 @@ def test_exchanges_overlap_with_computing():
 
 def test_a_rank_holds_parts():
     run_ranks(count_bytes, 2)
+
+
+@pytest.mark.parametrize("tier", ["compile", "auto"])
+def test_training_with_flat_parameters(tier):
+    run_ranks(compare, 2, tier, FLAT_CASES)
+
+
+def test_the_whole_state_of_flat_parameters():
+    run_ranks(restore_whole_state, 2)

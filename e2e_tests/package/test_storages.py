@@ -137,6 +137,23 @@ def test_what_storages_do_not_do(call) -> None:
     assert not x.is_shared() and x.tolist() == [1.0] * 3
 
 
+def test_a_storage_without_memory() -> None:
+    """FullyShardedDataParallel releases a storage, asks for its size, and fills it later."""
+    seen = {}
+    for device in ("cpu", "lazy"):
+        x = torch.arange(6.0, device=device)
+        row = x.view(2, 3)[1]
+        storage = x.untyped_storage()
+        sizes = [storage.size()]
+        storage.resize_(0)
+        sizes.append(storage.size())
+        storage.resize_(24)
+        sizes.append(storage.size())
+        x.copy_(torch.arange(6.0, device=device) * 10)
+        seen[device] = sizes, row.tolist(), (x + 1).tolist()
+    assert seen["lazy"] == seen["cpu"]
+
+
 def _float_bytes(device: str) -> torch.UntypedStorage:
     return torch.arange(4.0, device=device).untyped_storage()
 

@@ -122,31 +122,50 @@ HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
   return data;
 }
 
-/// Releases the values of `tensor` and of its base. The caller must write all
-/// of that memory before reading it again. Other views of the base release
-/// their values when they are next used.
-void releaseMemory(const at::Tensor &tensor) {
-  at::AutoDispatchBelowAutograd noAutograd;
-  FunctionalStorageImpl *memory = memoryOf(tensor);
-  if (!memory)
-    return;
-  auto zerosLike = [](const at::Tensor &value) {
-    return makeTensor(untouchedZeros(value.sizes(), value.scalar_type()));
-  };
-  memory->apply_updates();
-  const at::Tensor &base = memory->base();
+at::Tensor untouchedZerosLike(const at::Tensor &value) {
+  return makeTensor(untouchedZeros(value.sizes(), value.scalar_type()));
+}
+
+/// Releases the values of a base; returns whether it did. Views of the base
+/// release their values when they are next used.
+bool releaseBase(FunctionalStorageImpl &memory) {
+  memory.apply_updates();
+  const at::Tensor &base = memory.base();
   // The zeros are packed, so they would change the strides of a base that isn't
   // packed.
   if (!isPacked(base))
+    return false;
+  memory.add_update(untouchedZerosLike(base), {});
+  memory.apply_updates();
+  return true;
+}
+
+/// Releases the values of `tensor` and of its base. The caller must write all
+/// of that memory before reading it again.
+void releaseMemory(const at::Tensor &tensor) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  FunctionalStorageImpl *memory = memoryOf(tensor);
+  if (!memory || !releaseBase(*memory))
     return;
-  memory->add_update(zerosLike(base), {});
-  memory->apply_updates();
   auto *wrapper =
       at::functionalization::impl::unsafeGetFunctionalWrapper(tensor);
   if (at::functionalization::impl::isBaseTensor(tensor))
     wrapper->regenerate_from_base();
   else if (isPacked(wrapper->value()))
-    wrapper->replace_(zerosLike(wrapper->value()));
+    wrapper->replace_(untouchedZerosLike(wrapper->value()));
+}
+
+/// Resizes a storage to 0 bytes, which releases its values, or back to its full
+/// size. Returns whether `size` is one of these sizes.
+bool resizeStorage(const c10::Storage &storage, size_t size) {
+  at::AutoDispatchBelowAutograd noAutograd;
+  FunctionalStorageImpl *memory = memoryOf(storage);
+  if (size && size != memory->base().nbytes())
+    return false;
+  if (!size && memory->nbytes())
+    releaseBase(*memory);
+  memory->set_nbytes(size);
+  return true;
 }
 
 void markReadOnly(const py::capsule &capsule) {
@@ -177,6 +196,7 @@ void torch_ltc::bindMemory(py::module_ &module) {
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
   module.def("release_memory", &releaseMemory, NoGil());
+  module.def("resize_storage", &resizeStorage, NoGil());
   module.def("host_view", &hostView, NoGil());
   module.def("mark_read_only", &markReadOnly);
 }

@@ -111,6 +111,10 @@ def release_memory(tensor: torch.Tensor) -> None:
     """Releases the values of a lazy tensor and of its base. The caller must write all of
     that memory before reading it again."""
 
+def resize_storage(storage: torch.UntypedStorage, size: int) -> bool:
+    """Resizes a lazy tensor's storage to 0 bytes, which releases its values, or back to its
+    full size. Returns False for any other size, and does nothing."""
+
 def storage_address(storage: torch.UntypedStorage) -> int:
     """Computes the values of a lazy tensor's storage and returns their address, which is
     unique for each storage; 0 if the storage is empty. The address is valid until the next

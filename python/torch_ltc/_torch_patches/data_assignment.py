@@ -32,12 +32,16 @@ def _exchange(tensor: torch.Tensor, value: torch.Tensor) -> None:
         _separate_from_graph(tensor, value.device)
     gradient = tensor.grad
     replacement = value.detach().requires_grad_(tensor.requires_grad)
+    if gradient is not None:
+        gradient.data = gradient.to(value.device)
+        # The value may have other sizes than the gradient (in FullyShardedDataParallel),
+        # which only an assignment of `data` allows.
+        replacement = torch.empty_like(gradient).requires_grad_()
+        replacement.grad = gradient
+        _DATA.__set__(replacement, value.detach())
     hooks = tensor._backward_hooks, tensor._post_accumulate_grad_hooks
     torch._C._swap_tensor_impl(tensor, replacement)
     tensor._backward_hooks, tensor._post_accumulate_grad_hooks = hooks
-    if gradient is not None:
-        gradient.data = gradient.to(value.device)
-        tensor.grad = gradient
 
 
 def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
@@ -55,6 +59,11 @@ def _separate_from_graph(tensor: torch.Tensor, device: torch.device) -> None:
         raise RuntimeError(reason)
 
     uses = tensor._use_count()
+    # FullyShardedDataParallel only keeps views of its flat parameter, and makes new ones
+    # after each move.
+    if getattr(tensor, "_is_flat_param", False):
+        torch.autograd.graph.get_gradient_edge(tensor).node.register_prehook(fail)
+        return
     if not tensor.is_leaf or uses > 2:
         raise RuntimeError(reason)
     if uses == 2:

@@ -45,7 +45,14 @@ def install() -> None:
     DistributedDataParallel._assign_modules_buffers = _keep_equal_lists(
         DistributedDataParallel._assign_modules_buffers
     )
-    import_hooks.install({_FSDP: _release_gathered})
+    import_hooks.install(
+        {
+            _FSDP: _release_gathered,
+            "torch.distributed.fsdp._flat_param": _move_without_graph,
+            "torch.distributed.fsdp._init_utils": _compute_on_lazy,
+            "torch.distributed.tensor._random": _draw_as_on_cpu,
+        }
+    )
     batch_norm: Any = torch.nn.SyncBatchNorm
     batch_norm.forward = _normalize_lazy(batch_norm.forward)
 
@@ -142,8 +149,8 @@ def _keep_equal_lists(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _release_gathered(module: ModuleType) -> None:
-    """Makes `fully_shard` release gathered parameters: torch (2.13) resizes their storages
-    to 0, and storages on device lazy can't be resized."""
+    """Makes `fully_shard` release gathered parameters: torch (2.13) resizes the storages of
+    the gathered data to 0, but the parameters are separate values on device lazy."""
     kind: Any = module.FSDPParam
     original = kind.free_unsharded_param
 
@@ -165,6 +172,56 @@ def _release_gathered(module: ModuleType) -> None:
             _C.release_memory(tensor)
 
     kind.free_unsharded_param = free_unsharded_param
+
+
+def _move_without_graph(module: ModuleType) -> None:
+    """Makes FullyShardedDataParallel move its flat parameter without an autograd graph, in
+    which the parameter couldn't be moved (`data_assignment.py`)."""
+    kind: Any = module.FlatParamHandle
+    original = kind.flat_param_to
+
+    @functools.wraps(original)
+    def flat_param_to(self, *args: Any, **kwargs: Any) -> None:
+        with torch.set_grad_enabled(
+            torch.is_grad_enabled() and self.device.type != _DEVICE
+        ):
+            original(self, *args, **kwargs)
+
+    kind.flat_param_to = flat_param_to
+
+
+def _compute_on_lazy(module: ModuleType) -> None:
+    """Makes FullyShardedDataParallel choose device lazy for a module without parameters of
+    its own. torch (2.13) calls `torch.device(0)`, which is the accelerator."""
+    original = module._get_compute_device
+
+    @functools.wraps(original)
+    def get_compute_device(
+        part: torch.nn.Module,
+        ignored: set[torch.nn.Parameter],
+        requested: torch.device | None,
+        rank: int,
+        handle: Any,
+    ) -> torch.device:
+        device = getattr(handle, "_FSDPDeviceHandle__device", None)
+        parameters = module._get_orig_params(part, ignored)
+        if getattr(device, "type", "") == _DEVICE and next(parameters, None) is None:
+            return torch.device(_DEVICE, 0)
+        return original(part, ignored, requested, rank, handle)
+
+    module._get_compute_device = get_compute_device  # type: ignore[attr-defined]
+
+
+def _draw_as_on_cpu(module: ModuleType) -> None:
+    """Makes DTensors on device lazy draw random numbers like those on the CPU: torch's
+    tracker (2.13) needs the generator's state of a GPU."""
+    original = module.is_rng_supported_mesh
+
+    @functools.wraps(original)
+    def is_rng_supported_mesh(device_mesh: Any) -> bool:
+        return device_mesh.device_type != _DEVICE and original(device_mesh)
+
+    module.is_rng_supported_mesh = is_rng_supported_mesh  # type: ignore[attr-defined]
 
 
 def _gradients_of_parameters(original: Callable) -> Callable:

@@ -21,6 +21,7 @@ import torch
 from torch_ltc._backend import bindings
 
 #: Methods that raise an error, because they change a storage's size or expose its memory.
+#: `resize_` only accepts 0 and the full size.
 _REFUSED = (
     "_share_fd_cpu_",
     "_share_filename_cpu_",
@@ -90,9 +91,8 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
     def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
-            # FSDP resizes storages to release memory that it fills again later. Here, the
-            # resize has no effect; `fully_shard` then releases the memory (distributed.py).
-            if name == "resize_" and args[0] in (0, self.nbytes()):
+            # FSDP resizes storages to release memory that it fills again later.
+            if name == "resize_" and bindings().resize_storage(self, args[0]):
                 return self
             raise RuntimeError(
                 f"UntypedStorage.{name} isn't supported for a tensor on device 'lazy', "
