@@ -158,6 +158,18 @@ def state_dicts(device: str):
         yield parameter.full_tensor()
 
 
+def choose_mesh(rank: int) -> None:
+    """Without a mesh, `fully_shard` uses device lazy once the process has lazy tensors."""
+    expected = list(_train(sharded("lazy"), "lazy"))
+    model = perceptron("lazy")
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer)
+    ours = list(_train(fully_shard(model), "lazy"))
+    assert {p.device.type for p in model.parameters()} == {"lazy"}
+    assert all(a.equal(b) for a, b in zip(ours, expected, strict=True))
+
+
 CASES = [
     parameters,
     kept_after_forward,

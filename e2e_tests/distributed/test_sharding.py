@@ -8,12 +8,22 @@ from distributed.flat_sharding_cases import CASES as FLAT_CASES
 from distributed.flat_sharding_cases import restore_whole_state
 from distributed.launching import run_ranks
 from distributed.parallel_cases import compare
-from distributed.sharding_cases import CASES, count_bytes, count_programs, overlap
+from distributed.sharding_cases import (
+    CASES,
+    choose_mesh,
+    count_bytes,
+    count_programs,
+    overlap,
+)
 
 
 @pytest.mark.parametrize("ranks, tier", [(2, "compile"), (2, "auto"), (4, "interpret")])
 def test_training(ranks, tier):
     run_ranks(compare, ranks, tier, CASES)
+
+
+def test_the_default_mesh():
+    run_ranks(choose_mesh, 2)
 
 
 def test_a_step_is_one_program():

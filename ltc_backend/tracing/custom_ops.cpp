@@ -142,6 +142,10 @@ CustomOps &customOps() {
 /// Whether the op belongs to this library or to PyTorch. There are hundreds of
 /// such ops. Those without aliases get no kernel here.
 bool isOfTorch(const std::string &name) {
+  // Defined in Python, possibly after distributed/registration.cpp has
+  // registered its kernels.
+  if (name == "_c10d_functional::_wrap_tensor_autograd")
+    return false;
   for (const char *space :
        {"torch_ltc::", "quantized::", "_quantized::", "mkldnn::", "onednn::",
         "mkldnn_prepacked::", "sparse::", "xnnpack::", "prepacked::", "c10d::",

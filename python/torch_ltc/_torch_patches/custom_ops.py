@@ -64,6 +64,8 @@ def _register(definition: Any) -> None:
         return
     if None not in functions or "lazy" in functions:
         return
+    if definition._namespace == "_c10d_functional":
+        return  # its result is a subclass, which functionalization must not wrap
     library = torch.library.Library(name.partition("::")[0], "IMPL")
     library.impl(definition._name, _kernel(definition), "Lazy")
     _libraries[name] = library

@@ -48,6 +48,7 @@ def install() -> None:
     import_hooks.install(
         {
             _FSDP: _release_gathered,
+            "torch.distributed.fsdp._fully_shard._fsdp_init": _shard_on_lazy,
             "torch.distributed.fsdp._flat_param": _move_without_graph,
             "torch.distributed.fsdp._init_utils": _compute_on_lazy,
             "torch.distributed.tensor._random": _draw_as_on_cpu,
@@ -172,6 +173,24 @@ def _release_gathered(module: ModuleType) -> None:
             _C.release_memory(tensor)
 
     kind.free_unsharded_param = free_unsharded_param
+
+
+def _shard_on_lazy(module: ModuleType) -> None:
+    """Makes `fully_shard` without a mesh choose device lazy if this device is the
+    accelerator; torch (2.13) asks a C++ function that doesn't know this."""
+    original = module._init_default_mesh
+
+    @functools.wraps(original)
+    def init_default_mesh(mesh_dim_names: tuple[str, ...] | None = None) -> Any:
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is None or accelerator.type != _DEVICE:
+            return original(mesh_dim_names)
+        if not dist.is_initialized():
+            dist.init_process_group()
+        sizes = (dist.get_world_size(),)
+        return dist.init_device_mesh(_DEVICE, sizes, mesh_dim_names=mesh_dim_names)
+
+    module._init_default_mesh = init_default_mesh  # type: ignore[attr-defined]
 
 
 def _move_without_graph(module: ModuleType) -> None:
