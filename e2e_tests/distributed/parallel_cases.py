@@ -156,6 +156,20 @@ def tensor_parallel(device: str):
         yield parameter.full_tensor()
 
 
+def tensor_parallel_in_part(device: str):
+    """The optimizers' parameters are DTensors and tensors."""
+    whole = init_device_mesh(device, (dist.get_world_size(),))
+    for kind in (torch.optim.SGD, torch.optim.AdamW, torch.optim.RMSprop):
+        model = perceptron(device)
+        plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+        model = parallelize_module(model, whole, plan)
+        optimizer = kind(model.parameters(), lr=0.01)
+        torch.manual_seed(3)
+        x, y = torch.randn(4, 8).to(device), torch.randint(4, (4,)).to(device)
+        for _ in range(2):
+            yield step(model, optimizer, x, y)
+
+
 def random_distributed_tensors(device: str):
     """Each rank draws the numbers of its part from its own generator, as on the CPU."""
     whole = init_device_mesh(device, (dist.get_world_size(),))
@@ -169,6 +183,7 @@ def random_distributed_tensors(device: str):
 CASES = [
     distributed_tensors,
     random_distributed_tensors,
+    tensor_parallel_in_part,
     tensor_parallel,
     mesh,
     gradients_of_collectives,

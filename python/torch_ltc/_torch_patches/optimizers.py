@@ -38,6 +38,31 @@ def _list_device() -> None:
             setattr(module, name, supported)
 
 
+def _update_mixed_classes_one_by_one() -> None:
+    """Makes the `foreach` form not the default for DTensors together with tensors: the
+    `_foreach_` ops of DTensors (torch 2.13) reject tensors. On the CPU, where the form
+    isn't the default, tensor parallelism for some layers works."""
+    names = [name for name in sys.modules if name.startswith("torch.optim.")]
+    for module in map(sys.modules.get, names):
+        choose = getattr(module, "_default_to_fused_or_foreach", None)
+        if choose is not None:
+            module._default_to_fused_or_foreach = _without_mixed_classes(choose)
+
+
+def _without_mixed_classes(original: Callable) -> Callable:
+    plain = {torch.Tensor, torch.nn.Parameter}
+
+    @functools.wraps(original)
+    def choose(params: Any, *args: Any, **kwargs: Any) -> tuple[bool, bool]:
+        fused, foreach = original(params, *args, **kwargs)
+        if foreach and "torch.distributed.tensor" in sys.modules:
+            kinds = {type(p) for p in params}
+            foreach = kinds <= plain or plain.isdisjoint(kinds)
+        return fused, foreach
+
+    return choose
+
+
 def _make_state(optimizer: torch.optim.Adam) -> None:
     """Creates the optimizer's state, with step counts on the CPU even for `fused=True`."""
     with torch.no_grad():
@@ -249,6 +274,7 @@ def install() -> None:
     hooks.register_optimizer_step_pre_hook(_return_to_the_cpu)
     hooks.register_optimizer_step_post_hook(_step.end_after_optimizer_step)
     _list_device()
+    _update_mixed_classes_one_by_one()
     _allow_counts_on_the_device()
     _trace_adam_as_nodes()
     _trace_numbers_of_lbfgs()
