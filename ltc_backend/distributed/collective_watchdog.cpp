@@ -3,7 +3,7 @@
 #include "distributed/collective_watchdog.h"
 
 #include "distributed/traced_collective.h"
-#include "execution/step_executor.h"
+#include "events/metrics.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -46,10 +46,10 @@ private:
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return isEnding || isWatching; });
-      int64_t before = numTracedOpsOfAllThreads();
+      int64_t before = counterValue(Counter::traced_ops);
       if (changed.wait_for(lock, kPause, [&] { return isEnding; }))
         return;
-      if (numTracedOpsOfAllThreads() != before)
+      if (counterValue(Counter::traced_ops) != before)
         continue;
       // From here on, the next collective sets the flag again.
       isWatching = false;

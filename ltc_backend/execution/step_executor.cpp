@@ -33,8 +33,6 @@ namespace {
 std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
-/// Threads may overwrite each other's increments: only changes count.
-std::atomic<int64_t> tracedByAll{0};
 /// The last implicit sync since the start of the step.
 thread_local std::optional<CallLogRow> lastRead;
 
@@ -411,8 +409,6 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
 }
 
 void StepExecutor::noteTracedOp() {
-  tracedByAll.store(tracedByAll.load(std::memory_order_relaxed) + 1,
-                    std::memory_order_relaxed);
   int64_t limit = config().max_trace_ops.get();
   if (++tracedSinceStep <= limit || limit == 0)
     return;
@@ -432,8 +428,6 @@ void StepExecutor::waitForAll() {
   if (StepErrorPtr error = waitForScheduledSteps())
     error->raise();
 }
-
-int64_t torch_ltc::numTracedOpsOfAllThreads() { return tracedByAll.load(); }
 
 int64_t StepExecutor::numTracedOps() const { return tracedSinceStep; }
 int64_t StepExecutor::stepNumber() const { return stepCounter.load(); }

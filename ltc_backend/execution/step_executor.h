@@ -69,9 +69,6 @@ private:
            bool wait);
 };
 
-/// Changes when any thread traces an op.
-int64_t numTracedOpsOfAllThreads();
-
 /// Adds the execution to the step log and the counters, then schedules it.
 /// `scheduleSeconds`: the time that the calling thread has spent on the step.
 /// For `origin` and `trigger` see StepEvent.

@@ -49,7 +49,6 @@ def install() -> None:
         {
             _FSDP: _release_gathered,
             "torch.distributed.fsdp._fully_shard._fsdp_init": _shard_on_lazy,
-            "torch.distributed.fsdp._flat_param": _move_without_graph,
             "torch.distributed.fsdp._init_utils": _compute_on_lazy,
             "torch.distributed.tensor._random": _draw_as_on_cpu,
         }
@@ -191,22 +190,6 @@ def _shard_on_lazy(module: ModuleType) -> None:
         return dist.init_device_mesh(_DEVICE, sizes, mesh_dim_names=mesh_dim_names)
 
     module._init_default_mesh = init_default_mesh  # type: ignore[attr-defined]
-
-
-def _move_without_graph(module: ModuleType) -> None:
-    """Makes FullyShardedDataParallel move its flat parameter without an autograd graph, in
-    which the parameter couldn't be moved (`data_assignment.py`)."""
-    kind: Any = module.FlatParamHandle
-    original = kind.flat_param_to
-
-    @functools.wraps(original)
-    def flat_param_to(self, *args: Any, **kwargs: Any) -> None:
-        with torch.set_grad_enabled(
-            torch.is_grad_enabled() and self.device.type != _DEVICE
-        ):
-            original(self, *args, **kwargs)
-
-    kind.flat_param_to = flat_param_to
 
 
 def _compute_on_lazy(module: ModuleType) -> None:
