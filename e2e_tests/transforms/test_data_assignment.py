@@ -75,9 +75,51 @@ def test_graph_that_is_used_afterwards():
         double.backward()
 
 
+def test_inference_tensors_and_parameters():
+    """As with tensors of the CPU, one of the two may be an inference tensor (adapters are
+    merged into a model's weights in this way)."""
+    parameter = nn.Parameter(torch.ones(3, device="lazy"))
+    with torch.inference_mode():
+        parameter.data = parameter.data * 2
+        made_inside = torch.zeros(3, device="lazy")
+    assert parameter.tolist() == [2, 2, 2] and parameter.is_inference()
+    parameter.data = torch.ones(3, device="lazy")
+    assert not parameter.is_inference()
+    loss(parameter).backward()
+    assert parameter.grad.tolist() == [2, 2, 2]
+    parameter.data = made_inside
+    assert parameter.tolist() == [0, 0, 0] and parameter.is_inference()
+
+
+def test_module_in_inference_mode():
+    """The parameters remain the same Python objects."""
+    module = nn.Linear(2, 2, device="lazy")
+    weight = module.weight
+    with torch.inference_mode():
+        module.to(torch.float64)
+    assert module.weight is weight and weight.dtype == torch.float64
+
+
+def test_conjugate_and_negative_bits():
+    x = torch.tensor([1 + 2j], device="lazy")
+    y = torch.zeros(1, dtype=torch.complex64, device="lazy")
+    y.data = x.conj()
+    assert y.is_conj() and y.tolist() == [1 - 2j] and (y + 1).tolist() == [2 - 2j]
+    y.mul_(2)
+    assert x.tolist() == [2 + 4j]
+    y.data = x
+    assert not y.is_conj() and y.tolist() == [2 + 4j]
+    z = torch.zeros(1, device="lazy")
+    z.data = x.conj().imag
+    assert z.is_neg() and z.tolist() == [-4]
+
+
 def test_errors_of_torch():
     x = torch.ones(2, device="lazy")
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         x.data = torch.ones(2, device="meta")
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        x.data = torch.ones(2, device="lazy").to_sparse()
+    assert x.tolist() == [1, 1]
     with pytest.raises(TypeError, match="Variable data has to be a tensor"):
         x.data = 3

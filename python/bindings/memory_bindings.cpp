@@ -2,6 +2,7 @@
 
 #include "bindings.h"
 
+#include "eager_semantics/data_assignment.h"
 #include "execution/step_executor.h"
 #include "graph/live_tensors.h"
 
@@ -195,6 +196,9 @@ void torch_ltc::bindMemory(py::module_ &module) {
       },
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
+  module.def("is_assignable", &isAssignable, py::arg("tensor"),
+             py::arg("value"));
+  module.def("assign_data", &assignData, py::arg("tensor"), py::arg("value"));
   module.def("release_memory", &releaseMemory, NoGil());
   module.def("resize_storage", &resizeStorage, NoGil());
   module.def("host_view", &hostView, NoGil());

@@ -107,6 +107,13 @@ def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
     """Returns a CPU copy of a lazy tensor's storage. Raises RuntimeError if the elements
     of the base don't cover all of its memory."""
 
+def is_assignable(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    """Returns whether `assign_data` accepts the value: both are dense lazy tensors."""
+
+def assign_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
+    """Makes a lazy tensor share the memory of `value`. Raises RuntimeError where an
+    assignment of `tensor.data` does."""
+
 def release_memory(tensor: torch.Tensor) -> None:
     """Releases the values of a lazy tensor and of its base. The caller must write all of
     that memory before reading it again."""

@@ -1,4 +1,5 @@
-"""Supports `tensor.data = other` with tensors on different devices, one of which is lazy.
+"""Supports `tensor.data = other` with tensors on different devices, one of which is lazy,
+and with lazy tensors of which one is an inference tensor or has a conjugate bit.
 
 Between CPU and CUDA, PyTorch replaces the tensor's storage (`fully_shard` moves
 parameters in this way). The C++ objects of CPU tensors and lazy tensors have different
@@ -10,12 +11,21 @@ from __future__ import annotations
 
 import torch
 
+from torch_ltc import _C
+
 _DATA = torch._C.TensorBase.data
+_HAS_COMPATIBLE_TYPE = torch._has_compatible_shallow_copy_type
 
 
 def install() -> None:
-    """Replaces `torch.Tensor.data`."""
+    """Replaces `torch.Tensor.data`, and the function by which `Module.to` decides whether
+    it can assign the data of parameters."""
     torch.Tensor.data = property(_DATA.__get__, _assign)
+    torch._has_compatible_shallow_copy_type = _has_compatible_type
+
+
+def _has_compatible_type(tensor: torch.Tensor, value: torch.Tensor) -> bool:
+    return _HAS_COMPATIBLE_TYPE(tensor, value) or _C.is_assignable(tensor, value)
 
 
 def _assign(self: torch.Tensor, value: torch.Tensor) -> None:
@@ -23,6 +33,9 @@ def _assign(self: torch.Tensor, value: torch.Tensor) -> None:
         devices = {self.device.type, value.device.type}
         if len(devices) == 2 and "lazy" in devices and "meta" not in devices:
             _exchange(self, value)
+            return
+        if devices == {"lazy"}:
+            _C.assign_data(self, value)
             return
     _DATA.__set__(self, value)
 

@@ -1,0 +1,60 @@
+//===- data_assignment.cpp - `tensor.data = value` ------------------------===//
+//
+// For a tensor of the CPU, the value of `tensor.data` may be any dense CPU
+// tensor. For a tensor of device lazy, torch (2.13) requires equal dispatch
+// keys. An inference tensor and a tensor with a conjugate or negative bit have
+// other keys than a parameter.
+//
+//===----------------------------------------------------------------------===//
+
+#include "eager_semantics/data_assignment.h"
+
+#include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+using at::Tensor;
+using c10::DispatchKey;
+using c10::DispatchKeySet;
+
+namespace {
+
+/// Gives access to a protected member: C++ permits an explicit instantiation to
+/// name it.
+template <auto member> struct ProtectedMember {
+  friend DispatchKeySet &keysOf(c10::TensorImpl &tensor) {
+    return tensor.*member;
+  }
+};
+template struct ProtectedMember<&c10::TensorImpl::key_set_>;
+DispatchKeySet &keysOf(c10::TensorImpl &tensor);
+
+/// The keys in which a value may differ from the tensor.
+DispatchKeySet valueKeys() {
+  return c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+         DispatchKeySet({DispatchKey::Conjugate, DispatchKey::Negative});
+}
+
+} // namespace
+
+bool torch_ltc::isAssignable(const Tensor &tensor, const Tensor &value) {
+  namespace functionalization = at::functionalization::impl;
+  return tensor.device().is_lazy() && value.device().is_lazy() &&
+         functionalization::isFunctionalTensor(tensor) &&
+         functionalization::isFunctionalTensor(value) &&
+         tensor.key_set() - valueKeys() == value.key_set() - valueKeys();
+}
+
+void torch_ltc::assignData(const Tensor &tensor, const Tensor &value) {
+  DispatchKeySet &keys = keysOf(*tensor.unsafeGetTensorImpl());
+  DispatchKeySet before = keys;
+  if (isAssignable(tensor, value))
+    keys = value.key_set();
+  // Functionalization would compare the wrappers' values.
+  at::AutoDispatchSkipFunctionalize onWrappers;
+  try {
+    tensor.set_data(value);
+  } catch (...) {
+    keys = before;
+    throw;
+  }
+}
