@@ -128,3 +128,26 @@ def test_eagers_error(name: str, is_cut: bool, tier: str) -> None:
         else:
             assert _words(eager) in str(lazy)
         torch.testing.assert_close(_outcome(function, taken, "lazy", is_cut), expected)
+
+
+DTYPES = [
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fill_values_of_all_dtypes(dtype: torch.dtype) -> None:
+    """Valid fill values of each dtype compile, whether or not they are checked."""
+
+    def fill(device: str) -> list[torch.Tensor]:
+        x = torch.ones(3, device=device).to(dtype)
+        mask, index = x == 1, torch.zeros(1, dtype=torch.int64, device=device)
+        values = [torch.tensor(3, device=device).to(given) for given in DTYPES]
+        filled = [x.masked_fill(mask, value) for value in values]
+        return filled + [x.index_fill(0, index, value) for value in values]
+
+    with torch_ltc.config(tier="compile", compile_failure="raise"):
+        lazy = fill("lazy")
+        torch_ltc.mark_step()
+        torch.testing.assert_close([x.cpu() for x in lazy], fill("cpu"))

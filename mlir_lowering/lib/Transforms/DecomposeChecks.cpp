@@ -60,10 +60,12 @@ static Value isInRange(FormulaBuilder &b, Value value, Type dtype) {
   }
   if (from.getWidth() <= width && from.isUnsigned() == to.isUnsigned())
     return {};
+  if (width == 64 && (to.isUnsigned() || from.getWidth() < 64))
+    return {};
   Value wide = b.cast(value, mlir::IntegerType::get(dtype.getContext(), 64,
                                                     mlir::IntegerType::Signed));
   if (width == 64) // a uint64 above the range of int64 is negative as an int64
-    return to.isUnsigned() || from.getWidth() < 64 ? Value() : b.ge(wide, 0);
+    return b.ge(wide, 0);
   int64_t highest = int64_t(bound) - 1;
   int64_t lowest = from.isUnsigned() ? 0
                    : to.isUnsigned() ? -highest

@@ -23,3 +23,12 @@ func.func @fill_of_a_wide_dtype(%x: !torch.vtensor<[3],f64>, %mask: !torch.vtens
   %0 = torch.aten.masked_fill.Tensor %x, %mask, %value : !torch.vtensor<[3],f64>, !torch.vtensor<[3],i1>, !torch.vtensor<[],f32> -> !torch.vtensor<[3],f64>
   return %0 : !torch.vtensor<[3],f64>
 }
+
+// Every int32 value is in the range of int64, so it isn't checked.
+// CHECK-LABEL: func.func @fill_of_int64
+// CHECK-NEXT: torch.aten.masked_fill.Tensor
+// CHECK-NEXT: return
+func.func @fill_of_int64(%x: !torch.vtensor<[3],si64>, %mask: !torch.vtensor<[3],i1>, %value: !torch.vtensor<[],si32>) -> !torch.vtensor<[3],si64> {
+  %0 = torch.aten.masked_fill.Tensor %x, %mask, %value : !torch.vtensor<[3],si64>, !torch.vtensor<[3],i1>, !torch.vtensor<[],si32> -> !torch.vtensor<[3],si64>
+  return %0 : !torch.vtensor<[3],si64>
+}
