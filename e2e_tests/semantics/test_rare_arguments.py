@@ -96,6 +96,24 @@ def test_numbers_beyond_the_range_of_a_dtype(
     assert torch.equal(result, x * number)
 
 
+@pytest.mark.parametrize("pads", [[], [0, 0], [-1, 0], [-1, -1]])
+def test_pads_without_new_elements(pads: list[int]) -> None:
+    """Eager doesn't check a number that it doesn't write."""
+    cpu, lazy = (
+        torch.ops.aten.constant_pad_nd(torch.ones(3, dtype=torch.uint8, device=d), pads, -1.5)
+        for d in ("cpu", "lazy")
+    )  # fmt: skip
+    assert lazy.tolist() == cpu.tolist()
+
+
+def test_scatter_at_no_index() -> None:
+    x = torch.ones(3, dtype=torch.uint8, device="lazy")
+    nowhere = torch.ones(0, dtype=torch.int64, device="lazy")
+    assert x.scatter(0, nowhere, 300).tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="without overflow"):
+        x.scatter(0, nowhere.new_zeros(1), 300)
+
+
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int64], ids=str)  # fmt: skip
 def test_the_median_of_no_integers(dtype: torch.dtype) -> None:
     compare(lambda x: [x.median(), x.nanmedian()], torch.empty(0, dtype=dtype))

@@ -91,15 +91,6 @@ def test_inference_tensors_and_parameters():
     assert parameter.tolist() == [0, 0, 0] and parameter.is_inference()
 
 
-def test_module_in_inference_mode():
-    """The parameters remain the same Python objects."""
-    module = nn.Linear(2, 2, device="lazy")
-    weight = module.weight
-    with torch.inference_mode():
-        module.to(torch.float64)
-    assert module.weight is weight and weight.dtype == torch.float64
-
-
 def test_conjugate_and_negative_bits():
     x = torch.tensor([1 + 2j], device="lazy")
     y = torch.zeros(1, dtype=torch.complex64, device="lazy")

@@ -45,8 +45,21 @@ def test_make_fx(mode: str) -> None:
     torch.testing.assert_close(traced(x.to("lazy")).cpu(), program(x))
 
 
-@pytest.mark.parametrize("backend", ["torch_ltc", "eager", "inductor"])
-def test_compiled_training(backend: str) -> None:
+def users_backend(graph: torch.fx.GraphModule, _) -> object:
+    return graph.forward
+
+
+BACKENDS = [
+    "torch_ltc",
+    "eager",
+    "inductor",
+    "aot_eager",
+    users_backend,
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_compiled_training(backend) -> None:
     """A training step is compiled without a graph break, and has eager's results."""
     losses = {}
     for device in ("cpu", "lazy"):
@@ -70,3 +83,48 @@ def test_compiled_training(backend: str) -> None:
             losses[device].append(loss.item())
     torch._dynamo.reset()
     torch.testing.assert_close(losses["lazy"], losses["cpu"], rtol=1e-4, atol=1e-5)
+
+
+class Written(nn.Module):
+    """Writes a buffer and a part of an activation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+        self.register_buffer("calls", torch.zeros(4))
+        self.register_buffer("out", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls.add_(1)
+        y = self.norm(self.linear(x)).relu_() * 1
+        y[:, 0] = 0
+        torch.sum(y.detach(), 0, out=self.out)
+        return y.masked_fill_(y > 1, 1).mul_(2) + self.calls
+
+
+def traced_by_aot(module: nn.Module, x: torch.Tensor) -> object:
+    from functorch.compile import aot_module, nop
+
+    return aot_module(module, fw_compiler=nop)
+
+
+def exported(module: nn.Module, x: torch.Tensor) -> object:
+    sizes = ({0: torch.export.Dim("rows")},)
+    program = torch.export.export(module, (x,), dynamic_shapes=sizes)
+    return program.run_decompositions().module()
+
+
+@pytest.mark.parametrize("trace", [traced_by_aot, exported])
+def test_functionalized_writes(trace) -> None:
+    """AOTAutograd functionalizes writes to fake tensors with functional wrappers of its
+    own."""
+    results = {}
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        module = Written().to(device)
+        x = torch.randn(3, 4).to(device)
+        run = trace(module, x)
+        for _ in range(2):
+            y = run(x)
+        results[device] = y.detach().cpu()
+    torch.testing.assert_close(results["lazy"], results["cpu"])

@@ -34,15 +34,16 @@ DispatchKeySet valueKeys() {
          DispatchKeySet({DispatchKey::Conjugate, DispatchKey::Negative});
 }
 
-} // namespace
-
-bool torch_ltc::isAssignable(const Tensor &tensor, const Tensor &value) {
+/// Whether both are dense lazy tensors.
+bool isAssignable(const Tensor &tensor, const Tensor &value) {
   namespace functionalization = at::functionalization::impl;
   return tensor.device().is_lazy() && value.device().is_lazy() &&
          functionalization::isFunctionalTensor(tensor) &&
          functionalization::isFunctionalTensor(value) &&
          tensor.key_set() - valueKeys() == value.key_set() - valueKeys();
 }
+
+} // namespace
 
 void torch_ltc::assignData(const Tensor &tensor, const Tensor &value) {
   DispatchKeySet &keys = keysOf(*tensor.unsafeGetTensorImpl());

@@ -7,9 +7,6 @@
 
 namespace torch_ltc {
 
-/// Returns whether assignData() accepts `value`: both are dense lazy tensors.
-bool isAssignable(const at::Tensor &tensor, const at::Tensor &value);
-
 /// Makes `tensor` share the memory of `value`, as the attribute `data` of a CPU
 /// tensor does. Throws c10::Error where PyTorch does.
 void assignData(const at::Tensor &tensor, const at::Tensor &value);

@@ -37,11 +37,10 @@ using torch::jit::Stack;
 namespace {
 
 /// Whether `tensor` is a dense lazy tensor in a functional wrapper, as users
-/// hold it, and not a subclass.
+/// hold it: not a subclass, and not a wrapper around a fake tensor, with which
+/// AOTAutograd traces.
 bool isDense(const at::Tensor &tensor) {
-  return tensor.defined() && tensor.device().is_lazy() &&
-         tensor.key_set().has(DispatchKey::Functionalize) &&
-         !tensor.key_set().has(DispatchKey::Python) &&
+  return isLazyWrapper(tensor) && !tensor.key_set().has(DispatchKey::Python) &&
          tensor.layout() == c10::kStrided;
 }
 

@@ -32,10 +32,17 @@ bool fillsItsExtent(const at::Tensor &tensor) {
   return true;
 }
 
+/// Whether the sizes are symbols: torch.compile traces with such a tensor.
+bool isSymbolic(const at::Tensor &tensor) {
+  return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 bool overlap(const at::Tensor &written, const at::Tensor &read,
              Overlap refused) {
   if (written.is_same(read))
     return refused == Overlap::Whole;
+  if (isSymbolic(written) || isSymbolic(read))
+    return false;
   if (!written.numel() || !read.numel() || !written.has_storage() ||
       !fillsItsExtent(written) || !fillsItsExtent(read))
     return false;
@@ -64,7 +71,8 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
 }
 
 bool torch_ltc::isWrittenTwice(const at::Tensor &written) {
-  return written.numel() != 0 && hasRepeatedElements(written);
+  return !isSymbolic(written) && written.numel() != 0 &&
+         hasRepeatedElements(written);
 }
 
 void torch_ltc::checkWrittenOnce(const at::Tensor &written,

@@ -77,9 +77,9 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
-    bool passes =
-        always || anyTensor(arguments, isUnmodeled) ||
-        (isBeforePython(keys, arguments) && !anyTensor(arguments, isOfCompile));
+    bool passes = always || ((anyTensor(arguments, isUnmodeled) ||
+                              isBeforePython(keys, arguments)) &&
+                             !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(keys &

@@ -84,6 +84,10 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
   module.def("build_info", &buildInfo);
   module.def("pass_functionalization", &registerPassedFunctionalization);
+  module.def("set_fake_keys", [](const at::Tensor &tensor) {
+    tensor.unsafeGetTensorImpl()->_change_backend_component_keys(
+        c10::Device(autocastDevice));
+  });
   module.def("set_first_tensor_hook", [](py::object hook) {
     pythonHook = new py::object(std::move(hook));
     beforeFirstTensor(&callPythonHook);

@@ -196,8 +196,6 @@ void torch_ltc::bindMemory(py::module_ &module) {
       },
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
-  module.def("is_assignable", &isAssignable, py::arg("tensor"),
-             py::arg("value"));
   module.def("assign_data", &assignData, py::arg("tensor"), py::arg("value"));
   module.def("release_memory", &releaseMemory, NoGil());
   module.def("resize_storage", &resizeStorage, NoGil());

@@ -52,6 +52,12 @@ def pass_functionalization() -> None:
     """Makes ops on tensor subclasses, and on layouts that functionalization doesn't
     model, bypass functionalization."""
 
+def set_fake_keys(tensor: torch.Tensor) -> None:
+    """Replaces the keys of device lazy in a fake tensor by those of the device whose
+    autocast lazy tensors use: no kernels are registered for that device, and torch's
+    functionalization (2.13) doesn't compute the metadata of views by kernels that reject
+    symbolic sizes."""
+
 def is_our_kernel_at_functionalize(name: str) -> bool:
     """Whether an op ("namespace::name.overload") has a kernel at key Functionalize that
     `register_new_custom_ops` registered."""
@@ -106,9 +112,6 @@ def read_memory(tensor: torch.Tensor) -> torch.Tensor | None:
 def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
     """Returns a CPU copy of a lazy tensor's storage. Raises RuntimeError if the elements
     of the base don't cover all of its memory."""
-
-def is_assignable(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    """Returns whether `assign_data` accepts the value: both are dense lazy tensors."""
 
 def assign_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Makes a lazy tensor share the memory of `value`. Raises RuntimeError where an

@@ -14,18 +14,11 @@ import torch
 from torch_ltc import _C
 
 _DATA = torch._C.TensorBase.data
-_HAS_COMPATIBLE_TYPE = torch._has_compatible_shallow_copy_type
 
 
 def install() -> None:
-    """Replaces `torch.Tensor.data`, and the function by which `Module.to` decides whether
-    it can assign the data of parameters."""
+    """Replaces `torch.Tensor.data`."""
     torch.Tensor.data = property(_DATA.__get__, _assign)
-    torch._has_compatible_shallow_copy_type = _has_compatible_type
-
-
-def _has_compatible_type(tensor: torch.Tensor, value: torch.Tensor) -> bool:
-    return _HAS_COMPATIBLE_TYPE(tensor, value) or _C.is_assignable(tensor, value)
 
 
 def _assign(self: torch.Tensor, value: torch.Tensor) -> None:

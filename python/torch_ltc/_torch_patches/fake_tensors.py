@@ -2,9 +2,7 @@
 values.
 
 PyTorch's converter (2.13) can describe lazy tensors' functional wrappers, but rejects
-the device's name. If a backend of torch.compile doesn't support lazy tensors, the converter
-still rejects them. TorchDynamo then runs the function without compiling it, so that the
-function's ops are traced.
+the device's name.
 """
 
 from __future__ import annotations
@@ -18,9 +16,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.meta_utils import MetaConverter
 
-#: Backends of torch.compile that run or trace the graph on its original device
-#: (TorchInductor does because of the patch `inductor`).
-_BACKENDS = ("torch_ltc", "eager", "inductor")
+from torch_ltc import _C
 
 
 def _is_convertible(tensor: Any) -> bool:
@@ -31,19 +27,7 @@ def _is_convertible(tensor: Any) -> bool:
         and not (
             tensor._is_view() and tensor._base is not None and tensor._base.is_sparse
         )
-        and _is_for_device()
     )
-
-
-def _is_for_device() -> bool:
-    """Whether the fake tensor is for no torch.compile, or for one whose backend accepts
-    lazy tensors."""
-    if torch._guards.TracingContext.try_get() is None:
-        return True
-    from torch._dynamo.symbolic_convert import InstructionTranslator
-
-    backend = InstructionTranslator.current_tx().output.compiler_fn
-    return getattr(backend, "__name__", "") in _BACKENDS
 
 
 def _wrap_conversion(original: Callable) -> Callable:
@@ -94,17 +78,33 @@ def _wrap_conversion(original: Callable) -> Callable:
 
 
 def _wrap_new(original: Callable) -> Callable:
+    """Gives fake tensors of device lazy other dispatch keys than lazy tensors, so that ops
+    on them don't call kernels that trace."""
+
+    @functools.wraps(original)
+    def new(cls: type, *args: Any, **kwargs: Any) -> FakeTensor:
+        tensor = original(cls, *args, **kwargs)
+        if tensor.fake_device.type == "lazy":
+            _C.set_fake_keys(tensor)
+        return tensor
+
+    return new
+
+
+def _wrap_normalization(original: Callable) -> Callable:
     """Puts fake tensors on 'lazy:0' if 'lazy' was requested, like real tensors."""
 
     @functools.wraps(original)
-    def new(cls: type, mode: Any, elem: Any, device: Any, *args: Any, **kwargs: Any):
-        if torch.device(device).type == "lazy":
-            device = torch.device("lazy", 0)
-        return original(cls, mode, elem, device, *args, **kwargs)
+    def normalize(device: torch.device) -> torch.device:
+        if device.type == "lazy":
+            return torch.device("lazy", 0)
+        return original(device)
 
-    return new
+    return normalize
 
 
 def install() -> None:
     MetaConverter.__call__ = _wrap_conversion(MetaConverter.__call__)  # type: ignore[method-assign]
     FakeTensor.__new__ = staticmethod(_wrap_new(FakeTensor.__new__))  # type: ignore[method-assign]
+    normalize = _wrap_normalization(FakeTensor._normalize_fake_device)
+    FakeTensor._normalize_fake_device = staticmethod(normalize)  # type: ignore[method-assign]
