@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -55,18 +56,53 @@ def test_moves(kind: str) -> None:
     assert not torch.equal(module(torch.ones(2, 3)), expected)
 
 
+def to_stream(module: torch.jit.ScriptModule, path: Path) -> None:
+    with open(path, "wb") as file:
+        torch.jit.save(module, file)
+
+
+WRITERS: dict[str, Callable[[torch.jit.ScriptModule, Path], object]] = {
+    "torch.jit.save": lambda module, path: torch.jit.save(module, str(path)),
+    "torch.jit.save to a stream": to_stream,
+    "module.save": lambda module, path: module.save(str(path)),
+    "module.save_to_buffer": lambda module, path: path.write_bytes(module.save_to_buffer()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
 @pytest.mark.parametrize("kind", MAKERS)
-def test_file(kind: str) -> None:
+def test_file(kind: str, write: Callable, tmp_path: Path) -> None:
     module, expected = made(kind)
     module.to("lazy")
-    file = io.BytesIO()
-    torch.jit.save(module, file)
+    path = tmp_path / "module.pt"
+    write(module, path)
     for place in (None, "cpu", "lazy"):
-        file.seek(0)
-        loaded = torch.jit.load(file, map_location=place)
-        assert loaded.norm.running_mean.device.type == (place or "cpu")
+        loaded = torch.jit.load(path, map_location=place)
+        assert loaded.norm.running_mean.device.type == (place or "lazy")
         check(loaded, expected)
     check(module, expected)
+
+
+def test_file_with_tensors_on_two_devices() -> None:
+    module, _ = made("script")
+    module.norm.to("lazy")
+    file = io.BytesIO()
+    torch.jit.save(module, file, _extra_files={"note.txt": "text"})
+    file.seek(0)
+    extra = {"note.txt": ""}
+    loaded = torch.jit.load(file, _extra_files=extra)
+    assert extra == {"note.txt": b"text"}
+    devices = {name: x.device.type for name, x in loaded.state_dict().items()}
+    assert devices == {name: x.device.type for name, x in module.state_dict().items()}
+    assert set(devices.values()) == {"cpu", "lazy"}
+
+
+def test_file_of_a_module_on_the_cpu() -> None:
+    module, expected = made("script")
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    file.seek(0)
+    check(torch.jit.load(file), expected)
 
 
 @pytest.mark.parametrize("is_transposed", [False, True])

@@ -2,7 +2,8 @@
 
 PyTorch moves a module by changing its Parameter objects, which a TorchScript module
 only has in C++. TorchScript's file format only supports PyTorch's own devices (torch
-2.13). So tensors are assigned to the module one by one, and a file stores CPU tensors.
+2.13). So tensors are assigned to the module one by one, and a file stores CPU tensors and,
+in an extra file, the names of those that are on device "lazy" unless `map_location` is given.
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ from typing import Any
 
 import torch
 
+_NAMES_FILE = "torch_ltc/lazy_tensors"
+
 
 def move(module: torch.jit.ScriptModule, *args: Any, **kwargs: Any) -> None:
     """Implements `module.to(*args, **kwargs)`. Shared parameters stay shared."""
+    _move(module, lambda name: True, *args, **kwargs)
+
+
+def _move(
+    module: torch.jit.ScriptModule,
+    is_moved: Callable[[str], bool],
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    """Moves the tensors whose qualified names fulfil `is_moved`."""
     device, dtype, non_blocking, _ = torch._C._nn._parse_to(*args, **kwargs)
     made: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -32,40 +45,64 @@ def move(module: torch.jit.ScriptModule, *args: Any, **kwargs: Any) -> None:
             made[id(tensor)] = (tensor, new)
         return made[id(tensor)][1]
 
-    for part in module.modules():
-        own = [
-            *part.named_parameters(recurse=False, remove_duplicate=False),
-            *part.named_buffers(recurse=False, remove_duplicate=False),
-        ]
-        for name, tensor in own:
-            part._c.setattr(name, moved(tensor))
+    for path, part in module.named_modules():
+        for name, tensor in _own_tensors(part):
+            if is_moved(f"{path}.{name}"):
+                part._c.setattr(name, moved(tensor))
 
 
-def _is_lazy(module: torch.nn.Module) -> bool:
-    return any(
-        tensor.device.type == "lazy"
-        for tensor in (*module.parameters(), *module.buffers())
-    )
+def _own_tensors(module: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:
+    return [
+        *module.named_parameters(recurse=False, remove_duplicate=False),
+        *module.named_buffers(recurse=False, remove_duplicate=False),
+    ]
+
+
+def _names_on_lazy(module: torch.jit.ScriptModule) -> list[str]:
+    return [
+        f"{path}.{name}"
+        for path, part in module.named_modules()
+        for name, tensor in _own_tensors(part)
+        if tensor.device.type == "lazy"
+    ]
 
 
 def _wrap_save(original: Callable) -> Callable:
     @functools.wraps(original)
-    def save(m: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(m, torch.jit.ScriptModule) and _is_lazy(m):
+    def save(
+        m: Any, *args: Any, _extra_files: dict | None = None, **kwargs: Any
+    ) -> Any:
+        if isinstance(m, torch.jit.ScriptModule) and (names := _names_on_lazy(m)):
             m = copy.deepcopy(m)
             move(m, "cpu")
-        return original(m, *args, **kwargs)
+            _extra_files = {**(_extra_files or {}), _NAMES_FILE: "\n".join(names)}
+        return original(m, *args, _extra_files=_extra_files or {}, **kwargs)
 
     return save
 
 
 def _wrap_load(original: Callable) -> Callable:
     @functools.wraps(original)
-    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if map_location is None or torch.device(map_location).type != "lazy":
-            return original(f, map_location, *args, **kwargs)
-        module = original(f, "cpu", *args, **kwargs)
-        move(module, map_location)
+    def load(
+        f: Any,
+        map_location: Any = None,
+        _extra_files: dict | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if map_location is not None:
+            if torch.device(map_location).type != "lazy":
+                return original(f, map_location, _extra_files, **kwargs)
+            module = original(f, "cpu", _extra_files, **kwargs)
+            move(module, map_location)
+            return module
+        extra: dict = {**(_extra_files or {}), _NAMES_FILE: ""}
+        module = original(f, None, extra, **kwargs)
+        names = extra.pop(_NAMES_FILE)
+        names = names.decode() if isinstance(names, bytes) else names
+        if _extra_files is not None:
+            _extra_files.update(extra)
+        if names:
+            _move(module, set(names.split("\n")).__contains__, "lazy")
         return module
 
     return load
@@ -74,4 +111,7 @@ def _wrap_load(original: Callable) -> Callable:
 def install() -> None:
     torch.jit.save = _wrap_save(torch.jit.save)
     torch.jit.load = _wrap_load(torch.jit.load)
-    torch.jit.ScriptModule.save = _wrap_save(torch.jit.ScriptModule.save)
+    # Traced modules are of the one class, scripted modules of the other.
+    for module in (torch.jit.ScriptModule, torch.jit.RecursiveScriptModule):
+        module.save = _wrap_save(module.save)
+        module.save_to_buffer = _wrap_save(module.save_to_buffer)
