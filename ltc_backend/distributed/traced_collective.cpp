@@ -181,9 +181,12 @@ StartedCollective torch_ltc::traceStart(const Collective &collective) {
 
 Tensor torch_ltc::traceWait(const StartedCollective &collective) {
   std::unique_lock<TraceLock> lock(traceLock);
-  return trace("torch_ltc::collective_wait",
-               {order().current(), collective.started, collective.size,
-                int64_t(collective.dtype)})[0];
+  Tensor result = trace("torch_ltc::collective_wait",
+                        {order().current(), collective.started, collective.size,
+                         int64_t(collective.dtype)})[0];
+  if (TensorDataPtr data = tensorDataOf(result); data->isPending())
+    noteWait(data->value().node);
+  return result;
 }
 
 Tensor torch_ltc::scheduledOrder() {

@@ -13,11 +13,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "execution/effects_turn.h"
 #include "graph/live_tensors.h"
 #include "memory/blocking.h"
 #include "memory/lazy_device.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
 
+#include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
@@ -25,9 +28,30 @@ using namespace torch_ltc;
 
 namespace {
 
+/// Whether the value of a lazy tensor isn't computed. Doesn't apply pending
+/// writes, which would trace ops.
+bool isPending(const at::Tensor &tensor) {
+  if (!isLazyWrapper(tensor))
+    return false;
+  auto *wrapper =
+      at::functionalization::impl::unsafeGetFunctionalWrapper(tensor);
+  return !wrapper->is_up_to_date() ||
+         tensorDataOf(wrapper->value())->isPending();
+}
+
+/// While another thread compiles a graph with collectives, its results must not
+/// become operands: the collectives run once, and the graph's results become
+/// data only after the compilation.
+void waitForResults(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
+  auto arguments = torch::jit::last(stack, op.schema().arguments().size());
+  while (EffectsTurn::isTakenByOther() && anyTensor(arguments, isPending))
+    EffectsTurn::wait();
+}
+
 void lockedKernel(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
   std::lock_guard<TraceLock> lock(traceLock);
+  waitForResults(op, *stack);
   c10::impl::ExcludeDispatchKeyGuard onlyTheOutermost(lockKey);
   op.redispatchBoxed(
       keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, lockKey),

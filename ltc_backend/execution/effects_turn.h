@@ -33,8 +33,13 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     return owner != std::thread::id();
   }
+  /// Whether another thread than the calling one has the turn.
+  static bool isTakenByOther() {
+    std::lock_guard<std::mutex> lock(mutex);
+    return owner != std::thread::id() && owner != std::this_thread::get_id();
+  }
   /// Waits for the other thread, and releases the trace lock meanwhile.
-  void wait() {
+  static void wait() {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
     waitOrInterrupt(ended, lock, [] { return owner == std::thread::id(); });

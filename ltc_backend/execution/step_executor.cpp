@@ -76,9 +76,10 @@ struct Roots {
   }
 };
 
-/// Whether the trace with effects that `roots` belong to has grown since they
-/// were collected: its thread continued while this one had no trace lock. New
-/// values may depend on the effects' nodes, which must run only once.
+/// Whether there are more tensors to compute than when `roots` were collected:
+/// the thread that traced the effects continued, or another thread used their
+/// results, while this one had no trace lock. New values may depend on the
+/// effects' nodes, which must run only once.
 bool hasGrown(std::vector<TensorDataPtr> candidates, const Roots &roots) {
   addTraceOfEffects(candidates);
   Roots now(std::move(candidates));
@@ -233,7 +234,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   std::unique_lock<TraceLock> lock(traceLock);
   EffectsTurn turn;
   while (addTraceOfEffects(candidates) && !turn.take())
-    turn.wait();
+    EffectsTurn::wait();
   Roots roots(full ? std::move(candidates) : std::vector(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
@@ -248,9 +249,10 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
                    !config().detect_nan.get() && !config().lockstep.get();
   ChosenProgram chosen = chooseProgram(graph, roots.values, mayDonate);
-  if (!full && turn.isTaken() && hasGrown(std::move(candidates), roots)) {
+  if (turn.isTaken() &&
+      hasGrown(full ? roots.tensors : std::move(candidates), roots)) {
     turn.end();
-    return run(roots.tensors, trigger, full, wait);
+    return run(roots.tensors, trigger, /*full=*/false, wait);
   }
   const ProgramPtr &program = chosen.program;
 
@@ -287,6 +289,8 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   CompletionPtr completion = step.completion;
   logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
                  stopwatch.seconds());
+  if (turn.isTaken())
+    noteEffectsScheduled();
   turn.end();
   lock.unlock();
   if (wait)

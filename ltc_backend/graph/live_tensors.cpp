@@ -49,9 +49,21 @@ std::vector<std::shared_ptr<LiveSet>> &orphans() {
   return *sets;
 }
 
+/// The sets of all threads. Guarded by the trace lock.
+std::vector<std::weak_ptr<LiveSet>> &threadSets() {
+  static auto *sets = new std::vector<std::weak_ptr<LiveSet>>;
+  return *sets;
+}
+
 struct ThreadSet {
   std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
   ThreadSet() {
+    {
+      std::lock_guard<TraceLock> lock(traceLock);
+      std::erase_if(threadSets(),
+                    [](const auto &set) { return set.expired(); });
+      threadSets().push_back(set);
+    }
     if (tracingThreads.fetch_add(1) == 1 && secondThreadHook)
       secondThreadHook();
   }
@@ -66,6 +78,12 @@ struct ThreadSet {
 TensorDataPtr &effects() {
   static auto *tensor = new TensorDataPtr;
   return *tensor;
+}
+
+/// Pending nodes that wait for a collective. Guarded by the trace lock.
+std::vector<torch::lazy::NodePtr> &waits() {
+  static auto *nodes = new std::vector<torch::lazy::NodePtr>;
+  return *nodes;
 }
 
 /// Puts the tensor of the effects first, so that all collectives start before
@@ -274,16 +292,84 @@ void torch_ltc::setEffects(TensorDataPtr tensor) {
   effects() = std::move(tensor);
 }
 
+namespace {
+
+using Nodes = std::unordered_set<const torch::lazy::Node *>;
+
+/// The pending waits, and the nodes of the chain of pending collectives that
+/// ends at `effect`: each collective's first operand is the one before it
+/// (distributed/collective_ops.h).
+Nodes effectNodes(TensorData &effect) {
+  Nodes found;
+  for (const torch::lazy::NodePtr &wait : waits())
+    found.insert(wait.get());
+  const torch::lazy::Node *node = effect.value().node.get();
+  while (!asGraphNode(node)->isData()) {
+    found.insert(node);
+    node = asGraphNode(node)->operandNode(0).get();
+  }
+  return found;
+}
+
+/// Whether the graph of `value` has one of the nodes `wanted`. Adds the nodes
+/// that it visits to `visited`, and skips those that are there.
+bool dependsOn(const Value &value, const Nodes &wanted, Nodes &visited) {
+  std::vector<const torch::lazy::Node *> stack = {value.node.get()};
+  while (!stack.empty()) {
+    const torch::lazy::Node *node = stack.back();
+    stack.pop_back();
+    if (wanted.count(node))
+      return true;
+    if (!visited.insert(node).second)
+      continue;
+    const GraphNode *graphNode = asGraphNode(node);
+    for (size_t i = 0; i < graphNode->numOperands(); ++i)
+      stack.push_back(graphNode->operandNode(i).get());
+  }
+  return false;
+}
+
+} // namespace
+
+void LiveSet::collectDependents(TensorData &effect,
+                                std::vector<TensorDataPtr> &result) {
+  std::vector<TensorDataPtr> candidates;
+  collect(candidates);
+  if (candidates.empty())
+    return;
+  Nodes found = effectNodes(effect), visited;
+  for (TensorDataPtr &tensor : candidates)
+    if (dependsOn(tensor->value(), found, visited)) {
+      result.push_back(std::move(tensor));
+      visited.clear(); // some of these nodes may depend on an effect
+    }
+}
+
+void torch_ltc::noteWait(torch::lazy::NodePtr wait) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  waits().push_back(std::move(wait));
+}
+
+void torch_ltc::noteEffectsScheduled() {
+  std::lock_guard<TraceLock> lock(traceLock);
+  waits().clear();
+}
+
 bool torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
   std::lock_guard<TraceLock> lock(traceLock);
   const TensorDataPtr &effect = effects();
-  if (!effect || !effect->isPending() || tensors.empty())
+  if (!effect || tensors.empty() || !(effect->isPending() || !waits().empty()))
     return false;
   std::unordered_set<const TensorData *> known;
   for (const TensorDataPtr &tensor : tensors)
     known.insert(tensor.get());
   size_t size = tensors.size();
-  for (TensorDataPtr &tensor : effect->traceSet().pending())
+  std::vector<TensorDataPtr> others = effect->traceSet().pending();
+  for (const std::weak_ptr<LiveSet> &weak : threadSets())
+    if (std::shared_ptr<LiveSet> set = weak.lock();
+        set && set.get() != &effect->traceSet())
+      set->collectDependents(*effect, others);
+  for (TensorDataPtr &tensor : others)
     if (known.insert(tensor.get()).second)
       tensors.push_back(std::move(tensor));
   if (tensors.size() > size)
@@ -313,6 +399,10 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   TORCH_CHECK(castTo<TensorData>(data.get()),
               "A lazy tensor was created by another lazy backend.");
   return std::static_pointer_cast<TensorData>(data);
+}
+
+bool torch_ltc::isTracedByThreads() {
+  return tracingThreads.load(std::memory_order_relaxed) > 1;
 }
 
 void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
@@ -351,6 +441,10 @@ at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
 }
 
 at::Tensor torch_ltc::withValueOf(const at::Tensor &tensor) {
+  // In a thread's first call, this takes so long that a step of another thread
+  // may compute the value meanwhile.
+  LiveSet::ofThisThread();
+  std::lock_guard<TraceLock> lock(traceLock);
   TensorDataPtr data = tensorDataOf(tensor);
   HostDataPtr host = data->data();
   return host ? makeTensor(std::move(host)) : makeTensor(data->value());

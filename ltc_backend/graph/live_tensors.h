@@ -77,6 +77,11 @@ public:
   /// compiler from updating the memory in place.
   void noteWrittenView(const at::Tensor &view);
 
+  /// Adds the set's pending tensors that depend on the pending effects, whose
+  /// last one is `effect`.
+  void collectDependents(TensorData &effect,
+                         std::vector<TensorDataPtr> &result);
+
 private:
   friend class TensorData;
   void dropOutdatedValues();
@@ -93,9 +98,14 @@ private:
 /// Makes `tensor` the end of the chain of pending collectives. They have
 /// effects other than computing values, so each must run exactly once.
 void setEffects(TensorDataPtr tensor);
+/// Notes a pending node that waits for a collective, which may be done once.
+void noteWait(torch::lazy::NodePtr wait);
+/// To be called when a graph with all pending effects has been scheduled.
+void noteEffectsScheduled();
 /// Extends `tensors`, whose graph is about to run: if effects are pending in a
-/// trace, all of that trace runs now, so that no other graph contains their
-/// nodes afterwards. Returns whether the graph has effects.
+/// trace, all of that trace runs now, and the tensors of other threads that
+/// depend on the effects, so that no other graph contains their nodes
+/// afterwards. Returns whether the graph has effects.
 bool addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Number of lazy tensors in the process.
@@ -105,7 +115,9 @@ int64_t numLiveTensors();
 /// `tensor` is a functional wrapper, first applies its pending updates.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
-/// `hook` is called once, when a second thread creates a lazy tensor.
+/// Whether a second thread has traced.
+bool isTracedByThreads();
+/// `hook` is called once, when a second thread traces.
 void onSecondThread(void (*hook)());
 
 /// A new lazy tensor, without a functional wrapper.

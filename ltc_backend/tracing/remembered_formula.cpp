@@ -422,7 +422,7 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
                                    : values[size_t(source.call)][source.result];
     if (!source.geometry)
       return tensor;
-    at::Tensor copy = makeTensor(tensorDataOf(tensor)->value());
+    at::Tensor copy = withValueOf(tensor);
     setGeometry(copy, source.geometry->strides, source.geometry->offset);
     return copy;
   };

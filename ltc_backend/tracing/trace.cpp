@@ -219,6 +219,16 @@ static bool requestsFormat(const OpRecord &record,
 static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments,
                                          Otherwise otherwise) {
+  // A second thread's first call here registers the kernels of locked_ops.cpp,
+  // which takes longer than other threads' steps. So it precedes the reading of
+  // values, which these steps may compute.
+  LiveSet::ofThisThread();
+  // Not all calls come from an op: collectives and optimizers are traced
+  // directly. Between the reading of the operands' values and the creation of
+  // the result, no other thread may schedule a graph with effects.
+  std::unique_lock<TraceLock> lock(traceLock, std::defer_lock);
+  if (isTracedByThreads())
+    lock.lock();
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
   ModeOfResults mode(isViewOrInverse(record), arguments);
