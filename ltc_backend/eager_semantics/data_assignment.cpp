@@ -9,6 +9,8 @@
 
 #include "eager_semantics/data_assignment.h"
 
+#include "graph/live_tensors.h"
+
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -17,16 +19,6 @@ using c10::DispatchKey;
 using c10::DispatchKeySet;
 
 namespace {
-
-/// Gives access to a protected member: C++ permits an explicit instantiation to
-/// name it.
-template <auto member> struct ProtectedMember {
-  friend DispatchKeySet &keysOf(c10::TensorImpl &tensor) {
-    return tensor.*member;
-  }
-};
-template struct ProtectedMember<&c10::TensorImpl::key_set_>;
-DispatchKeySet &keysOf(c10::TensorImpl &tensor);
 
 /// The keys in which a value may differ from the tensor.
 DispatchKeySet valueKeys() {
@@ -46,7 +38,7 @@ bool isAssignable(const Tensor &tensor, const Tensor &value) {
 } // namespace
 
 void torch_ltc::assignData(const Tensor &tensor, const Tensor &value) {
-  DispatchKeySet &keys = keysOf(*tensor.unsafeGetTensorImpl());
+  DispatchKeySet &keys = dispatchKeysOf(*tensor.unsafeGetTensorImpl());
   DispatchKeySet before = keys;
   if (isAssignable(tensor, value))
     keys = value.key_set();

@@ -107,14 +107,6 @@ struct LazyTensorMaker : LazyTensor {
       : LazyTensor(std::move(data)) {}
 };
 
-/// Gives access to protected state of a TensorImpl that this library created.
-struct DispatchKeys : c10::TensorImpl {
-  static void add(c10::TensorImpl &impl, c10::DispatchKey key) {
-    auto keys = &DispatchKeys::key_set_;
-    impl.*keys = (impl.*keys).add(key);
-  }
-};
-
 } // namespace
 
 TensorData::TensorData(Value value, std::shared_ptr<LiveSet> set)
@@ -407,6 +399,13 @@ bool torch_ltc::isTracedByThreads() {
 
 void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
+c10::DispatchKeySet &torch_ltc::dispatchKeysOf(c10::TensorImpl &tensor) {
+  struct Access : c10::TensorImpl {
+    static auto member() { return &Access::key_set_; }
+  };
+  return tensor.*Access::member();
+}
+
 at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   prepareFirstTensor();
   // Inside a kernel of ADInplaceOrView, creates a normal tensor: these kernels
@@ -424,8 +423,8 @@ at::Tensor torch_ltc::makeTensor(TensorDataPtr data, at::IntArrayRef sizes) {
   c10::TensorImpl *impl = tensor.unsafeGetTensorImpl();
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
   impl->set_sizes_contiguous(sizes);
-  DispatchKeys::add(*impl, autocastKey);
-  DispatchKeys::add(*impl, lockKey);
+  c10::DispatchKeySet &keys = dispatchKeysOf(*impl);
+  keys = keys.add(autocastKey).add(lockKey);
   return tensor;
 }
 

@@ -115,6 +115,9 @@ int64_t numLiveTensors();
 /// `tensor` is a functional wrapper, first applies its pending updates.
 TensorDataPtr tensorDataOf(const at::Tensor &tensor);
 
+/// The tensor's dispatch keys, a protected member of TensorImpl (torch 2.13).
+c10::DispatchKeySet &dispatchKeysOf(c10::TensorImpl &tensor);
+
 /// Whether a second thread has traced.
 bool isTracedByThreads();
 /// `hook` is called once, when a second thread traces.
