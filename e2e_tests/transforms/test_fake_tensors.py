@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch_ltc
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -128,3 +129,21 @@ def test_functionalized_writes(trace) -> None:
             y = run(x)
         results[device] = y.detach().cpu()
     torch.testing.assert_close(results["lazy"], results["cpu"])
+
+
+def test_checks_of_exported_programs_need_no_values() -> None:
+    """A program of torch.export checks the metadata of tensors; this cuts no graph."""
+
+    class Converted(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.to(torch.float64) + 1
+
+    x = torch.ones(3, device="lazy")
+    run = torch.export.export(Converted(), (x,)).module()
+    run(x)
+    torch_ltc.mark_step()
+    with torch_ltc.debug.no_fallback(), torch_ltc.debug.no_sync():
+        y = run(x)
+    assert y.tolist() == [2, 2, 2]
+    with pytest.raises(RuntimeError, match="dtype mismatch"):
+        torch.ops.aten._assert_tensor_metadata(x, dtype=torch.float64)

@@ -1,4 +1,4 @@
-//===- scalars.cpp - Reading one number or bool ---------------------------===//
+//===- scalars.cpp - Reading one number or bool, checks without values ----===//
 
 #include "execution/step_executor.h"
 #include "graph/live_tensors.h"
@@ -6,6 +6,7 @@
 #include "tracing/assumed_truths.h"
 
 #include <ATen/Functions.h>
+#include <ATen/ops/_assert_tensor_metadata_native.h>
 
 using namespace torch_ltc;
 
@@ -47,4 +48,7 @@ void torch_ltc::registerScalarKernels(torch::Library &library) {
   library.impl("_is_all_true", TORCH_FN(isAllTrue));
   library.impl("_is_any_true", TORCH_FN(isAnyTrue));
   library.impl("equal", TORCH_FN(equal));
+  // Programs of torch.export contain this check of dtype and device.
+  library.impl("_assert_tensor_metadata",
+               TORCH_FN(at::native::_assert_tensor_metadata_meta_symint));
 }
