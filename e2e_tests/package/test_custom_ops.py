@@ -109,6 +109,8 @@ def _kernel(write: Callable) -> Callable:
 def library() -> Iterator[torch.library.Library]:
     with torch.library._scoped_library("torch_ltc_defined", "DEF") as scoped:
         yield scoped
+    # torch.export (2.13) lists the ops of all namespaces, also those that are gone.
+    vars(torch.ops).pop("torch_ltc_defined", None)
 
 
 KEYS = ["CPU", "CompositeExplicitAutograd", "CompositeImplicitAutograd", "Lazy"]
