@@ -83,14 +83,22 @@ def test_file(kind: str, write: Callable, tmp_path: Path) -> None:
     check(module, expected)
 
 
-def test_file_with_tensors_on_two_devices() -> None:
+@pytest.mark.parametrize("is_positional", [False, True])
+def test_file_with_tensors_on_two_devices(is_positional: bool) -> None:
     module, _ = made("script")
     module.norm.to("lazy")
     file = io.BytesIO()
-    torch.jit.save(module, file, _extra_files={"note.txt": "text"})
+    extra = {"note.txt": "text"}
+    if is_positional:
+        torch.jit.save(module, file, extra)
+    else:
+        torch.jit.save(module, file, _extra_files=extra)
     file.seek(0)
     extra = {"note.txt": ""}
-    loaded = torch.jit.load(file, _extra_files=extra)
+    if is_positional:
+        loaded = torch.jit.load(file, None, extra, False)
+    else:
+        loaded = torch.jit.load(file, _extra_files=extra)
     assert extra == {"note.txt": b"text"}
     devices = {name: x.device.type for name, x in loaded.state_dict().items()}
     assert devices == {name: x.device.type for name, x in module.state_dict().items()}

@@ -2,8 +2,9 @@
 
 PyTorch moves a module by changing its Parameter objects, which a TorchScript module
 only has in C++. TorchScript's file format only supports PyTorch's own devices (torch
-2.13). So tensors are assigned to the module one by one, and a file stores CPU tensors and,
-in an extra file, the names of those that are on device "lazy" unless `map_location` is given.
+2.13). So tensors are assigned to the module one by one, and a file stores CPU tensors. An
+extra file in it names those that were on device "lazy"; without `map_location`, loading
+moves them there.
 """
 
 from __future__ import annotations
@@ -67,16 +68,18 @@ def _names_on_lazy(module: torch.jit.ScriptModule) -> list[str]:
     ]
 
 
-def _wrap_save(original: Callable) -> Callable:
+def _wrap_save(original: Callable, position: int) -> Callable:
+    """`position`: index of `_extra_files` among the arguments after the module."""
+
     @functools.wraps(original)
-    def save(
-        m: Any, *args: Any, _extra_files: dict | None = None, **kwargs: Any
-    ) -> Any:
+    def save(m: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(m, torch.jit.ScriptModule) and (names := _names_on_lazy(m)):
             m = copy.deepcopy(m)
             move(m, "cpu")
-            _extra_files = {**(_extra_files or {}), _NAMES_FILE: "\n".join(names)}
-        return original(m, *args, _extra_files=_extra_files or {}, **kwargs)
+            args, given = args[:position], args[position:]
+            files = given[0] if given else kwargs.get("_extra_files")
+            kwargs["_extra_files"] = {**(files or {}), _NAMES_FILE: "\n".join(names)}
+        return original(m, *args, **kwargs)
 
     return save
 
@@ -87,16 +90,17 @@ def _wrap_load(original: Callable) -> Callable:
         f: Any,
         map_location: Any = None,
         _extra_files: dict | None = None,
+        *args: Any,
         **kwargs: Any,
     ) -> Any:
         if map_location is not None:
             if torch.device(map_location).type != "lazy":
-                return original(f, map_location, _extra_files, **kwargs)
-            module = original(f, "cpu", _extra_files, **kwargs)
+                return original(f, map_location, _extra_files, *args, **kwargs)
+            module = original(f, "cpu", _extra_files, *args, **kwargs)
             move(module, map_location)
             return module
         extra: dict = {**(_extra_files or {}), _NAMES_FILE: ""}
-        module = original(f, None, extra, **kwargs)
+        module = original(f, None, extra, *args, **kwargs)
         names = extra.pop(_NAMES_FILE)
         names = names.decode() if isinstance(names, bytes) else names
         if _extra_files is not None:
@@ -109,9 +113,9 @@ def _wrap_load(original: Callable) -> Callable:
 
 
 def install() -> None:
-    torch.jit.save = _wrap_save(torch.jit.save)
+    torch.jit.save = _wrap_save(torch.jit.save, 1)
     torch.jit.load = _wrap_load(torch.jit.load)
     # Traced modules are of the one class, scripted modules of the other.
     for module in (torch.jit.ScriptModule, torch.jit.RecursiveScriptModule):
-        module.save = _wrap_save(module.save)
-        module.save_to_buffer = _wrap_save(module.save_to_buffer)
+        module.save = _wrap_save(module.save, 1)
+        module.save_to_buffer = _wrap_save(module.save_to_buffer, 0)
