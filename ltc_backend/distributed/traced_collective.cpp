@@ -85,7 +85,7 @@ public:
   void runPaused(std::chrono::milliseconds pause) {
     // A recording needs its step as one program (capture/captured_step.h).
     if (!tensor.defined() || !tensorDataOf(tensor)->isPending() ||
-        EffectsTurn::isTakenByAny() || isRecorded)
+        EffectsTurn::isTakenByOther() || isRecorded)
       return;
     CallLogRow row;
     row.op = "a pause of " + std::to_string(pause.count()) +

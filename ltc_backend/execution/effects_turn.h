@@ -28,11 +28,6 @@ public:
     return true;
   }
   bool isTaken() const { return taken; }
-  /// Whether a thread has the turn.
-  static bool isTakenByAny() {
-    std::lock_guard<std::mutex> lock(mutex);
-    return owner != std::thread::id();
-  }
   /// Whether another thread than the calling one has the turn.
   static bool isTakenByOther() {
     std::lock_guard<std::mutex> lock(mutex);

@@ -80,9 +80,10 @@ struct Roots {
 /// the thread that traced the effects continued, or another thread used their
 /// results, while this one had no trace lock. New values may depend on the
 /// effects' nodes, which must run only once.
-bool hasGrown(std::vector<TensorDataPtr> candidates, const Roots &roots) {
-  addTraceOfEffects(candidates);
-  Roots now(std::move(candidates));
+bool hasGrown(const Roots &roots) {
+  std::vector<TensorDataPtr> tensors = roots.tensors;
+  addTraceOfEffects(tensors);
+  Roots now(std::move(tensors));
   return now.outputs != roots.outputs;
 }
 
@@ -235,7 +236,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   EffectsTurn turn;
   while (addTraceOfEffects(candidates) && !turn.take())
     EffectsTurn::wait();
-  Roots roots(full ? std::move(candidates) : std::vector(candidates));
+  Roots roots(std::move(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
     return;
@@ -249,8 +250,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
                    !config().detect_nan.get() && !config().lockstep.get();
   ChosenProgram chosen = chooseProgram(graph, roots.values, mayDonate);
-  if (turn.isTaken() &&
-      hasGrown(full ? roots.tensors : std::move(candidates), roots)) {
+  if (turn.isTaken() && hasGrown(roots)) {
     turn.end();
     return run(roots.tensors, trigger, /*full=*/false, wait);
   }
