@@ -179,6 +179,23 @@ if compiling.is_alive():
     assert left < whole / 2, (whole, left)
 
 
+def test_daemon_threads_that_wait_do_not_abort_a_process_that_ends() -> None:
+    program = """
+import threading, time
+import torch, torch_ltc
+torch_ltc.config.cache = False
+x = torch.rand(8, device="lazy")
+for _ in range(60):
+    x = torch.cat([x, x[:1]]).sin().cumsum(0).softmax(0)
+x.sum().item()
+for _ in range(8):
+    threading.Thread(target=torch_ltc.wait_for_compilations, daemon=True).start()
+time.sleep(0.3)  # so that they wait when it ends
+"""
+    for _ in range(3):
+        run_python(program, TORCH_LTC_TIER="auto")
+
+
 def test_a_program_that_is_seen_once_is_not_compiled() -> None:
     with counting() as counts:
         for size in range(2, 12):

@@ -43,7 +43,8 @@ public:
   LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
     state = lock ? lock->release() : nullptr;
   }
-  ~LanguageLockRelease() {
+  /// May unwind: Python ends a daemon thread so when the interpreter finalizes.
+  ~LanguageLockRelease() noexcept(false) {
     if (state)
       lock->acquire(state);
   }
@@ -92,10 +93,12 @@ public:
 
 private:
   void lockFirst(pthread_t self) {
-    if (!mutex.try_lock()) {
+    std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+    if (!lock) {
       LanguageLockRelease withoutLanguageLock;
-      mutex.lock();
+      lock.lock();
     }
+    lock.release();
     owner.store(self, std::memory_order_relaxed);
   }
 

@@ -1,6 +1,7 @@
 //===- backend_bindings.cpp - Backends written in Python ------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 #include "symbolic_program.h"
 #include "traced_program.h"
 
@@ -149,13 +150,13 @@ void registerBackend(const std::string &name, py::object compile,
                                           std::string &reason) {
           return compileGeneral(compile, general, reason);
         };
-  py::gil_scoped_release noGil;
+  ReleasedGil noGil;
   registerExternalBackend(std::move(backend));
 }
 
 void setFinder(py::object finder) {
   SharedObject function = share(std::move(finder));
-  py::gil_scoped_release noGil;
+  ReleasedGil noGil;
   setBackendFinder([function](const std::string &name) {
     callPython([&] {
       (*function)(name);
@@ -191,6 +192,6 @@ void torch_ltc::bindBackends(py::module_ &module) {
              py::arg("compile"), py::arg("unsupported_ops"),
              py::arg("legal_ops"), py::arg("compile_general") = py::none());
   module.def("remove_backend", &removeExternalBackend,
-             py::call_guard<py::gil_scoped_release>());
+             py::call_guard<ReleasedGil>());
   module.def("set_backend_finder", &setFinder);
 }

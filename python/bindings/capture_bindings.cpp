@@ -1,6 +1,7 @@
 //===- capture_bindings.cpp - Recordings and replays ----------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "capture/captured_step.h"
 
@@ -85,7 +86,7 @@ void torch_ltc::bindCapture(py::module_ &module) {
             {
               // The GIL is released, because a replay waits while the queue is
               // full, and the worker may need the GIL to log.
-              py::gil_scoped_release noGil;
+              ReleasedGil noGil;
               failure = step.replay(arguments, values, results);
             }
             return std::make_pair(std::move(failure), std::move(results));

@@ -1,6 +1,7 @@
 //===- config_bindings.cpp - The configuration table ----------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "config/config.h"
 
@@ -66,7 +67,7 @@ void torch_ltc::bindConfig(py::module_ &module) {
   module.def("config_set",
              [](const std::string &name, const py::object &value) {
                OptionValue converted = toOptionValue(value);
-               py::gil_scoped_release noGil;
+               ReleasedGil noGil;
                setOption(name, converted);
              });
 }

@@ -1,6 +1,7 @@
 //===- debug_bindings.cpp - Texts of programs -----------------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 #include "symbolic_program.h"
 #include "traced_program.h"
 
@@ -80,7 +81,7 @@ py::list programCommands(const std::string &name) {
 } // namespace
 
 void torch_ltc::bindDebug(py::module_ &module) {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
+  using NoGil = py::call_guard<ReleasedGil>;
   py::list stages;
 #define LTC_STAGE(name, file, text)                                            \
   stages.append(py::make_tuple(name, file, text));

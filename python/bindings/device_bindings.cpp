@@ -1,6 +1,7 @@
 //===- device_bindings.cpp - Life cycle and steps -------------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "compilation/background_compiler.h"
 #include "compilation/compiler_library.h"
@@ -62,9 +63,9 @@ void callPythonHook() {
 }
 
 void initializeAndRegisterExit() {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
+  using NoGil = py::call_guard<ReleasedGil>;
   {
-    py::gil_scoped_release noGil;
+    ReleasedGil noGil;
     initialize();
   }
   // The worker may log, which takes the GIL, so it must end before Python does.
@@ -78,7 +79,7 @@ void initializeAndRegisterExit() {
 } // namespace
 
 void torch_ltc::bindDevice(py::module_ &module) {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
+  using NoGil = py::call_guard<ReleasedGil>;
   module.def("initialize", &initializeAndRegisterExit);
   module.def("is_initialized", &isInitialized);
   module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });

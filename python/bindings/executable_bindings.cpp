@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 #include "traced_program.h"
 
 #include "compilation/compiler_library.h"
@@ -141,7 +142,7 @@ std::vector<LtcScalar> toScalars(const py::list &values) {
 
 std::unique_ptr<Executable> compileModule(const py::bytes &module) {
   std::string text = module;
-  py::gil_scoped_release noGil;
+  ReleasedGil noGil;
   const CompilerLibrary *library = nullptr;
   try {
     library = &compilerLibrary();
@@ -177,10 +178,9 @@ void torch_ltc::bindExecutables(py::module_ &module) {
            [](const Executable &e, const std::vector<at::Tensor> &arguments,
               const py::list &scalars, const std::vector<at::Tensor> &results) {
              std::vector<LtcScalar> values = toScalars(scalars);
-             py::gil_scoped_release noGil;
+             ReleasedGil noGil;
              e.run(arguments, values, results);
            });
   module.def("compile_module", &compileModule);
-  module.def("bind_executable", &bindExecutable,
-             py::call_guard<py::gil_scoped_release>());
+  module.def("bind_executable", &bindExecutable, py::call_guard<ReleasedGil>());
 }

@@ -1,6 +1,7 @@
 //===- fallback_bindings.cpp - Ops that run eagerly, for Python -----------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "fallback/eager_fallback.h"
 #include "fallback/unchecked_operands.h"
@@ -41,7 +42,7 @@ py::object callEagerly(const std::string &name, const std::string &reason,
                        const py::args &args, const py::kwargs &kwargs) {
   auto [op, stack] = OpCall(name, args, kwargs);
   {
-    py::gil_scoped_release noGil;
+    ReleasedGil noGil;
     runFallback(op, stack, reason);
   }
   return torch::jit::createPyObjectForStack(std::move(stack));

@@ -1,6 +1,7 @@
 //===- general_bindings.cpp - General graphs of traced programs -----------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 #include "symbolic_program.h"
 #include "traced_program.h"
 
@@ -28,7 +29,7 @@ GeneralProgram generalize(const std::vector<TracedProgram> &programs) {
   return checked(graph, reason);
 }
 
-using NoGil = py::call_guard<py::gil_scoped_release>;
+using NoGil = py::call_guard<ReleasedGil>;
 
 /// Returns why the program isn't valid at these values of its symbols; "" if it
 /// is valid.

@@ -1,6 +1,7 @@
 //===- memory_bindings.cpp - Host memory behind lazy tensors --------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "eager_semantics/data_assignment.h"
 #include "execution/step_executor.h"
@@ -178,7 +179,7 @@ void markReadOnly(const py::capsule &capsule) {
 } // namespace
 
 void torch_ltc::bindMemory(py::module_ &module) {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
+  using NoGil = py::call_guard<ReleasedGil>;
   module.def("memory_id", [](const at::Tensor &tensor) {
     return reinterpret_cast<intptr_t>(memoryOf(tensor));
   });

@@ -1,6 +1,7 @@
 //===- metrics_bindings.cpp - Counters, logs, caches ----------------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "compilation/disk_cache.h"
 #include "compilation/general_programs.h"
@@ -196,7 +197,7 @@ void raiseInPython(py::error_already_set &error) {
 
 void setHook(const py::object &hook) {
   if (hook.is_none()) {
-    py::gil_scoped_release noGil;
+    ReleasedGil noGil;
     setLogHook({});
     return;
   }
@@ -207,7 +208,7 @@ void setHook(const py::object &hook) {
     py::gil_scoped_acquire gil;
     delete o;
   });
-  py::gil_scoped_release noGil;
+  ReleasedGil noGil;
   setLogHook([function](LogLevel level, const std::string &sentence) {
     if (!Py_IsInitialized())
       return;
@@ -247,7 +248,7 @@ void torch_ltc::bindMetrics(py::module_ &module) {
   });
   module.def("cache_info", &cacheInfo, py::arg("open") = false);
   module.def("clear_program_memory", [] {
-    py::gil_scoped_release noGil;
+    ReleasedGil noGil;
     clearPrograms();
     GeneralPrograms::get().clear();
     releaseCachedMemory();

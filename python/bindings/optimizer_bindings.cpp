@@ -1,6 +1,7 @@
 //===- optimizer_bindings.cpp - Steps of torch.optim's optimizers ---------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 
 #include "ops/adam.h"
 
@@ -127,7 +128,7 @@ std::optional<bool> adamStep(const py::list &groups, const py::dict &states) {
     if (reading == Reading::special || !readOptions(group, steps[i].options))
       return false;
   }
-  py::gil_scoped_release release;
+  ReleasedGil release;
   at::NoGradGuard guard;
   return traceAdamStep(steps);
 }

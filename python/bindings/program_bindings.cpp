@@ -1,6 +1,7 @@
 //===- program_bindings.cpp - Traced programs, at any stage ---------------===//
 
 #include "bindings.h"
+#include "released_gil.h"
 #include "traced_program.h"
 
 #include "compilation/program_builder.h"
@@ -134,7 +135,7 @@ py::bytes bytecodeAt(const TracedProgram &program, const std::string &name,
   request.bytecode = true;
   std::string bytes;
   {
-    py::gil_scoped_release noGil;
+    ReleasedGil noGil;
     bytes = stage(program, request);
   }
   return py::bytes(bytes);
@@ -143,7 +144,7 @@ py::bytes bytecodeAt(const TracedProgram &program, const std::string &name,
 } // namespace
 
 void torch_ltc::bindPrograms(py::module_ &module) {
-  using NoGil = py::call_guard<py::gil_scoped_release>;
+  using NoGil = py::call_guard<ReleasedGil>;
   py::class_<TracedProgram>(module, "TracedProgram")
       .def_property_readonly(
           "name", [](const TracedProgram &p) { return p.graph->name; })
@@ -159,7 +160,7 @@ void torch_ltc::bindPrograms(py::module_ &module) {
            [](const TracedProgram &p, size_t index) {
              TORCH_CHECK(index < p.parameters.size(),
                          "The program was traced without values.");
-             py::gil_scoped_release noGil;
+             ReleasedGil noGil;
              return p.parameters[index]->copyToTensor();
            })
       .def("text", &textAt, py::arg("stage"), py::arg("legal_ops"),
