@@ -52,6 +52,23 @@ def test_adam_update(dtype, decay):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("size", [1, 7, 37, 1000, 100_003])
+@pytest.mark.parametrize("weight", [0.1, 0.7])
+def test_adam_update_has_the_bits_of_eagers_ops(dtype, size, weight):
+    self, grad, average = (torch.randn(size, dtype=dtype) for _ in range(3))
+    square = torch.rand(size, dtype=dtype)
+    expected = torch.lerp(average, grad, weight)
+    squares = (square * 0.99).addcmul_(grad, grad, value=0.01)
+    root = squares.sqrt().div_(0.3).add_(1e-8)
+    updated = (self * 0.999).addcdiv_(expected, root, value=-0.02)
+    numbers = {"lerp_weight": weight, "beta2": 0.99, "value": 0.01, "decay": 0.999}
+    numbers |= {"bias2_root": 0.3, "eps": 1e-8, "negative_step_size": -0.02}
+    results = torch.ops.torch_ltc.adam_update(self, grad, average, square, **numbers)
+    for result, reference in zip(results, (updated, expected, squares), strict=True):
+        assert torch.equal(result, reference)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_lstm_gates(dtype):
     inputs, hidden = (torch.randn(2, 12).to(dtype) for _ in range(2))
     compare("torch_ltc.lstm_gates", inputs, hidden, torch.randn(2, 3).to(dtype))

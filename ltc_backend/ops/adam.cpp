@@ -9,18 +9,12 @@
 
 #include "ops/adam.h"
 
+#include "ops/adam_kernel.h"
 #include "shape/strides.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 
-#include <ATen/ScalarOps.h>
-#include <ATen/ops/add.h>
-#include <ATen/ops/addcdiv.h>
-#include <ATen/ops/addcmul.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/lerp.h>
-#include <ATen/ops/mul.h>
-#include <ATen/ops/sqrt.h>
 #include <torch/library.h>
 
 #include <algorithm>
@@ -33,8 +27,6 @@ using c10::IValue;
 
 namespace {
 
-/// The CPU kernel of adam_update.out, with torch's formula (_multi_tensor_adam
-/// in torch/optim/adam.py). The results share no memory with operands.
 std::tuple<Tensor &, Tensor &, Tensor &>
 adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
               const Tensor &expAvgSq, const at::Scalar &lerpWeight,
@@ -42,16 +34,12 @@ adamUpdateOut(const Tensor &self, const Tensor &grad, const Tensor &expAvg,
               const at::Scalar &bias2Root, const at::Scalar &eps,
               const at::Scalar &negativeStepSize, const at::Scalar &decay,
               Tensor &newSelf, Tensor &newAvg, Tensor &newSq) {
-  at::lerp_out(newAvg, expAvg, grad, lerpWeight);
-  at::mul_out(newSq, expAvgSq, at::native::wrapped_scalar_tensor(beta2));
-  newSq.addcmul_(grad, grad, value);
-  Tensor denominator = at::sqrt(newSq).div_(bias2Root).add_(eps);
-  if (decay.equal(1)) {
-    at::addcdiv_out(newSelf, self, newAvg, denominator, negativeStepSize);
-  } else {
-    at::mul_out(newSelf, self, at::native::wrapped_scalar_tensor(decay));
-    newSelf.addcdiv_(newAvg, denominator, negativeStepSize);
-  }
+  AdamNumbers numbers{lerpWeight.toDouble(), beta2.toDouble(),
+                      value.toDouble(),      bias2Root.toDouble(),
+                      eps.toDouble(),        negativeStepSize.toDouble(),
+                      decay.toDouble()};
+  updateWithAdam(self.contiguous(), grad.contiguous(), expAvg.contiguous(),
+                 expAvgSq.contiguous(), numbers, newSelf, newAvg, newSq);
   return {newSelf, newAvg, newSq};
 }
 
