@@ -22,6 +22,13 @@ class _Ends(threading.local):
 
 _ends = _Ends()
 
+
+class _Observers(threading.local):
+    functions: tuple[Callable[[Any], None], ...] = ()
+
+
+_observers = _Observers()
+
 #: Functions that are called after each end of a step and each wait for the device.
 after_steps: list[Callable[[], None]] = []
 
@@ -151,9 +158,23 @@ def _lazy_device(optimizer: Any) -> str | None:
     return None
 
 
-def end_after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    """Ends the step after an optimizer's step if the parameters are lazy and option
-    auto_step is on."""
+@contextlib.contextmanager
+def observing_optimizers(function: Callable[[Any], None]) -> Iterator[None]:
+    """Calls `function` with each optimizer of the calling thread that has stepped. A hook of
+    torch would also see other threads' optimizers, and adding it would fail their steps."""
+    before = _observers.functions
+    _observers.functions = (*before, function)
+    try:
+        yield
+    finally:
+        _observers.functions = before
+
+
+def after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Calls the observers. Ends the step if the parameters are lazy and option auto_step is
+    on."""
+    for function in _observers.functions:
+        function(optimizer)
     # The device is checked first: TorchDynamo, which traces hooks, warns about the calls of
     # C++ functions below.
     device = _lazy_device(optimizer)

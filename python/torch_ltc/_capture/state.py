@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch.nn.modules import module as _modules
 from torch.optim import optimizer as _optimizers
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from torch_ltc._backend import bindings
 from torch_ltc._capture.differences import difference, of_gradients
 from torch_ltc._capture.objects import HELD, TENSOR, Names, Node, Objects, Unknown
+from torch_ltc.step import observing_optimizers
 
 # Global hooks, which every module's call and every optimizer's step reads.
 _HOOKS = [
@@ -88,17 +88,10 @@ class State:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Tracks which optimizers step while the function runs."""
-
-        def note(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-            self._stepped.append(optimizer)
-
         for _, optimizer in self.objects.optimizers if self.objects else ():
             self._before[id(optimizer)] = self._numbers(optimizer)
-        handle = register_optimizer_step_post_hook(note)
-        try:
+        with observing_optimizers(self._stepped.append):
             yield
-        finally:
-            handle.remove()
 
     @property
     def stepped(self) -> list[torch.optim.Optimizer]:

@@ -272,7 +272,7 @@ def _trace_numbers_of_lbfgs() -> None:
 def install() -> None:
     hooks = sys.modules["torch.optim.optimizer"]
     hooks.register_optimizer_step_pre_hook(_return_to_the_cpu)
-    hooks.register_optimizer_step_post_hook(_step.end_after_optimizer_step)
+    hooks.register_optimizer_step_post_hook(_step.after_optimizer_step)
     _list_device()
     _update_mixed_classes_one_by_one()
     _allow_counts_on_the_device()
