@@ -38,6 +38,7 @@ bool isAssignable(const Tensor &tensor, const Tensor &value) {
 } // namespace
 
 void torch_ltc::assignData(const Tensor &tensor, const Tensor &value) {
+  TensorAccess access;
   DispatchKeySet &keys = dispatchKeysOf(*tensor.unsafeGetTensorImpl());
   DispatchKeySet before = keys;
   if (isAssignable(tensor, value))

@@ -339,9 +339,12 @@ int64_t StepExecutor::noteReplayedStep() {
 
 void StepExecutor::syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait) {
   std::vector<TensorDataPtr> wanted;
-  for (const at::Tensor &tensor : tensors)
-    if (TensorDataPtr data = tensorDataOf(tensor))
-      wanted.push_back(std::move(data));
+  {
+    TensorAccess access;
+    for (const at::Tensor &tensor : tensors)
+      if (TensorDataPtr data = tensorDataOf(tensor))
+        wanted.push_back(std::move(data));
+  }
   run(wanted, Trigger::Sync, /*full=*/false, wait);
   if (wait)
     for (const TensorDataPtr &data : wanted)

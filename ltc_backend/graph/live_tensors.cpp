@@ -399,6 +399,14 @@ bool torch_ltc::isTracedByThreads() {
 
 void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
 
+TensorAccess::TensorAccess() {
+  LiveSet::ofThisThread(); // a second thread makes ops lock
+  traceLock.lock();
+}
+
+// Not inline: other libraries than this one have a `traceLock` of their own.
+TensorAccess::~TensorAccess() { traceLock.unlock(); }
+
 c10::DispatchKeySet &torch_ltc::dispatchKeysOf(c10::TensorImpl &tensor) {
   struct Access : c10::TensorImpl {
     static auto member() { return &Access::key_set_; }
@@ -440,10 +448,9 @@ at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
 }
 
 at::Tensor torch_ltc::withValueOf(const at::Tensor &tensor) {
-  // In a thread's first call, this takes so long that a step of another thread
-  // may compute the value meanwhile.
-  LiveSet::ofThisThread();
-  std::lock_guard<TraceLock> lock(traceLock);
+  // Before the value is read: in a thread's first call, this takes so long that
+  // a step of another thread may compute the value meanwhile.
+  TensorAccess access;
   TensorDataPtr data = tensorDataOf(tensor);
   HostDataPtr host = data->data();
   return host ? makeTensor(std::move(host)) : makeTensor(data->value());

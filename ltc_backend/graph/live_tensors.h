@@ -123,6 +123,17 @@ bool isTracedByThreads();
 /// `hook` is called once, when a second thread traces.
 void onSecondThread(void (*hook)());
 
+/// Guards the state of lazy tensors, including functionalization's, for code
+/// that isn't a kernel of an op. (Kernels of ops are serialized; see
+/// eager_semantics/locked_ops.cpp.)
+class TensorAccess {
+public:
+  TensorAccess();
+  ~TensorAccess();
+  TensorAccess(const TensorAccess &) = delete;
+  TensorAccess &operator=(const TensorAccess &) = delete;
+};
+
 /// A new lazy tensor, without a functional wrapper.
 at::Tensor makeTensor(TensorDataPtr data, at::IntArrayRef sizes);
 at::Tensor makeTensor(torch::lazy::Value value);

@@ -10,6 +10,8 @@
 #include "ops/adam.h"
 
 #include "ops/adam_kernel.h"
+
+#include "graph/live_tensors.h"
 #include "shape/strides.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
@@ -142,6 +144,7 @@ void traceEntry(const AdamEntry &entry, const AdamOptions &options) {
 } // namespace
 
 bool torch_ltc::traceAdamStep(c10::ArrayRef<AdamGroup> groups) {
+  TensorAccess access;
   for (const AdamGroup &group : groups)
     if (!std::all_of(group.entries.begin(), group.entries.end(), isPlainEntry))
       return false;

@@ -110,6 +110,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
   module.def(
       "tensor_origin",
       [](const at::Tensor &tensor) {
+        TensorAccess access;
         TensorDataPtr data = tensorDataOf(tensor);
         HostDataPtr host = data ? data->data() : nullptr;
         return shortText(host ? host->location() : 0);

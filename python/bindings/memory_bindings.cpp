@@ -41,11 +41,19 @@ FunctionalStorageImpl *memoryOf(const c10::Storage &storage) {
   return memory;
 }
 
-/// Computes and returns the lazy tensor that covers all of `memory`.
-const at::Tensor &computedBase(FunctionalStorageImpl &memory,
-                               const std::string &reader) {
+/// Functions below access tensors in such a scope.
+struct MemoryAccess {
+  at::AutoDispatchBelowAutograd noAutograd;
+  TensorAccess tensors;
+};
+
+/// Computes and returns the lazy tensor that covers all of `memory`. The memory
+/// may have another base afterwards, because other threads may write to it
+/// during the wait.
+at::Tensor computedBase(FunctionalStorageImpl &memory,
+                        const std::string &reader) {
   memory.apply_updates();
-  const at::Tensor &base = memory.base();
+  at::Tensor base = memory.base();
   StepExecutor::get().materialize(base, reader);
   return base;
 }
@@ -57,13 +65,13 @@ bool isWholeMemory(const at::Tensor &base) {
 /// Returns a CPU copy of the memory that a tensor and its views share, or None
 /// if the elements of the base don't cover all of the memory.
 std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
-  at::AutoDispatchBelowAutograd noAutograd;
+  MemoryAccess access;
   if (!memory)
     return std::nullopt;
   memory->apply_updates();
   if (!isWholeMemory(memory->base()))
     return std::nullopt;
-  const at::Tensor &base = computedBase(*memory, "aten::_to_copy");
+  at::Tensor base = computedBase(*memory, "aten::_to_copy");
   return tensorDataOf(base)->data()->copyToTensor(base.strides());
 }
 
@@ -72,7 +80,7 @@ std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
 /// the values are copied first.
 uintptr_t addressOf(const c10::Storage &storage) {
   FunctionalStorageImpl *memory = memoryOf(storage);
-  at::AutoDispatchBelowAutograd noAutograd;
+  MemoryAccess access;
   TensorDataPtr data = tensorDataOf(computedBase(*memory, "data_ptr()"));
   HostDataPtr host = data->data();
   if (byteSize(host->shape()) == 0)
@@ -92,11 +100,11 @@ uintptr_t addressOf(const c10::Storage &storage) {
 /// tensor's base isn't packed or has a different dtype, so that the tensor's
 /// strides don't describe the memory.
 std::optional<at::Tensor> hostView(const at::Tensor &tensor) {
-  at::AutoDispatchBelowAutograd noAutograd;
+  MemoryAccess access;
   FunctionalStorageImpl *memory = memoryOf(tensor);
   if (!memory)
     return std::nullopt;
-  const at::Tensor &base = computedBase(*memory, "__dlpack__()");
+  at::Tensor base = computedBase(*memory, "__dlpack__()");
   if (!isPacked(base) || base.scalar_type() != tensor.scalar_type())
     return std::nullopt;
   HostDataPtr host = tensorDataOf(base)->data();
@@ -145,7 +153,7 @@ bool releaseBase(FunctionalStorageImpl &memory) {
 /// Releases the values of `tensor` and of its base. The caller must write all
 /// of that memory before reading it again.
 void releaseMemory(const at::Tensor &tensor) {
-  at::AutoDispatchBelowAutograd noAutograd;
+  MemoryAccess access;
   FunctionalStorageImpl *memory = memoryOf(tensor);
   if (!memory || !releaseBase(*memory))
     return;
@@ -160,7 +168,7 @@ void releaseMemory(const at::Tensor &tensor) {
 /// Resizes a storage to 0 bytes, which releases its values, or back to its full
 /// size. Returns whether `size` is one of these sizes.
 bool resizeStorage(const c10::Storage &storage, size_t size) {
-  at::AutoDispatchBelowAutograd noAutograd;
+  MemoryAccess access;
   FunctionalStorageImpl *memory = memoryOf(storage);
   if (size && size != memory->base().nbytes())
     return false;

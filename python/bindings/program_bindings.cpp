@@ -185,6 +185,7 @@ void torch_ltc::bindPrograms(py::module_ &module) {
   module.def(
       "data_key",
       [](const at::Tensor &tensor) {
+        TensorAccess access;
         TensorDataPtr data = tensorDataOf(tensor);
         return data ? reinterpret_cast<uintptr_t>(data->data().get()) : 0;
       },
