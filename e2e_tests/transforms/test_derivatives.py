@@ -313,3 +313,37 @@ def test_tangents_that_are_zero(name: str) -> None:
             run("lazy")
     else:
         torch.testing.assert_close(run("lazy"), expected)
+
+
+#: Functions of a square matrix whose results are transposed in memory.
+FACTORIZATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "cholesky": torch.linalg.cholesky,
+    "inv": lambda x: torch.linalg.inv(x).mT,
+    "eigvalsh": lambda x: torch.linalg.eigvalsh(x + x.mT),
+    "svdvals": torch.linalg.svdvals,
+    "qr": lambda x: torch.linalg.qr(x)[1],
+    "solve_triangular": lambda x: torch.linalg.solve_triangular(x, x, upper=True),
+    "pinv": torch.linalg.pinv,
+}
+
+
+@pytest.mark.parametrize("name", FACTORIZATIONS)
+@pytest.mark.parametrize("is_forward_twice", [False, True])
+def test_second_derivatives_of_factorizations(
+    name: str, is_forward_twice: bool
+) -> None:
+    """Batches of tangents have the strides of the values that they belong to."""
+    x = torch.randn(3, 3)
+    x = x @ x.mT + 3 * torch.eye(3)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return FACTORIZATIONS[name](x).square().sum()
+
+    func = torch.func
+    second = (
+        func.jacfwd(func.jacfwd(function))
+        if is_forward_twice
+        else func.hessian(function)
+    )
+    result = second(x.to("lazy")).cpu()
+    torch.testing.assert_close(result, second(x), rtol=1e-4, atol=1e-4)

@@ -153,15 +153,20 @@ bool hasSameStorageSize(const at::Tensor &a, const at::Tensor &b) {
   return a.numel() == b.numel();
 }
 
-/// Zeros like `value`, with leading dims taken from `tangent`.
+/// Zeros with the geometry of `value`, with leading dims taken from `tangent`.
+/// Each batch has memory of its own, as in eager's kernel.
 at::Tensor zeroTangent(const at::Tensor &tangent, const at::Tensor &value,
                        int64_t numBatchDims) {
-  std::vector<int64_t> sizes =
-      tangent.sizes().slice(0, size_t(numBatchDims)).vec();
-  sizes.insert(sizes.end(), value.sizes().begin(), value.sizes().end());
+  Strides sizes(value.sizes()), strides(value.strides());
+  int64_t next = int64_t(at::detail::computeStorageNbytes(
+      sizes, strides, /*itemsize=*/1, size_t(value.storage_offset())));
+  for (int64_t dim = numBatchDims; dim-- > 0;) {
+    sizes.insert(sizes.begin(), tangent.size(dim));
+    strides.insert(strides.begin(), next);
+    next *= tangent.size(dim);
+  }
   at::Tensor zeros = emptyTensor(sizes, value.scalar_type());
-  if (numBatchDims == 0)
-    setGeometry(zeros, value.strides(), value.storage_offset());
+  setGeometry(zeros, strides, value.storage_offset());
   return zeros;
 }
 

@@ -195,6 +195,8 @@ STRIDE_RULES = (
     "index",
     "preserve",
     "memory_format",
+    "input_format",
+    "constant_pad",
     "batch_norm",
     "cat",
     "stack",

@@ -7,6 +7,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorUtils.h>
+#include <c10/core/Contiguity.h>
 
 #include <algorithm>
 #include <iterator>
@@ -222,17 +223,40 @@ Strides indexStrides(c10::ArrayRef<c10::IValue> arguments, SizesRef shape) {
 /// Returns the first memory format, other than contiguous, that an operand of
 /// rank `rank` suggests; contiguous if there is none.
 at::MemoryFormat suggestedFormat(c10::ArrayRef<c10::IValue> arguments,
-                                 size_t rank, bool isBatchNorm) {
+                                 size_t rank) {
   c10::SmallVector<const at::Tensor *, 4> tensors;
   collectTensors(arguments, tensors);
   for (const at::Tensor *tensor : tensors)
-    if (size_t(tensor->dim()) == rank &&
-        !(isBatchNorm && tensor->is_contiguous())) {
+    if (size_t(tensor->dim()) == rank) {
       at::MemoryFormat format = tensor->suggest_memory_format();
       if (format != at::MemoryFormat::Contiguous)
         return format;
     }
   return at::MemoryFormat::Contiguous;
+}
+
+/// The strides of BatchNorm's results and gradients. BatchNorm checks for
+/// row-major strides first: with a dim of size 1, strides may fit several
+/// memory formats.
+Strides batchNormStrides(const Arguments &named, SizesRef shape) {
+  const at::Tensor &input = named[*named.find("input")].toTensor();
+  if (size_t(input.dim()) != shape.size() || input.is_contiguous())
+    return packedStrides(shape);
+  return packedStrides(shape, input.suggest_memory_format());
+}
+
+/// The strides of aten::constant_pad_nd, which clones a part of its operand if
+/// no dim grows.
+Strides constantPadStrides(const Arguments &named,
+                           c10::ArrayRef<c10::IValue> arguments,
+                           SizesRef shape) {
+  const at::Tensor &self = arguments[0].toTensor();
+  Sizes pads = named.integers(1);
+  if (std::any_of(pads.begin(), pads.end(), [](int64_t n) { return n > 0; }))
+    return packedStrides(shape, self.suggest_memory_format());
+  if (c10::_compute_non_overlapping_and_dense(shape, self.strides()))
+    return Strides(self.strides());
+  return Strides(at::infer_dense_strides(shape, self.strides()));
 }
 
 /// Returns the memory format that all of the concatenated `tensors` suggest;
@@ -384,12 +408,15 @@ Strides torch_ltc::resultStrides(StrideRule rule,
       break;
     [[fallthrough]];
   case StrideRule::MemoryFormat:
-  case StrideRule::BatchNorm:
-    // BatchNorm checks for row-major strides first: with a dim of size 1,
-    // strides may fit several memory formats.
     return packedStrides(resultSizes,
-                         suggestedFormat(arguments, resultSizes.size(),
-                                         rule == StrideRule::BatchNorm));
+                         suggestedFormat(arguments, resultSizes.size()));
+  case StrideRule::InputFormat:
+    return packedStrides(
+        resultSizes, suggestedFormat(arguments.slice(1), resultSizes.size()));
+  case StrideRule::ConstantPad:
+    return constantPadStrides(named, arguments, resultSizes);
+  case StrideRule::BatchNorm:
+    return batchNormStrides(named, resultSizes);
   case StrideRule::Contiguous:
   case StrideRule::View:
     break;

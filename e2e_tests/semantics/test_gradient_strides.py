@@ -1,0 +1,75 @@
+"""Strides of gradients whose operands and output gradients have different formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+FORMATS = (torch.contiguous_format, torch.channels_last)
+
+#: Functions of a tensor of shape [2, 4, 6, 6] and a weight of shape [4, 4, 3, 3].
+FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "conv2d": lambda x, w: F.conv2d(x, w),
+    "strided conv2d": lambda x, w: F.conv2d(x, w, stride=2, padding=1),
+    "grouped conv2d": lambda x, w: F.conv2d(x, w[:, :1], groups=4),
+    "pointwise conv2d": lambda x, w: F.conv2d(x, w[:, :, :1, :1]),
+    "conv_transpose2d": lambda x, w: F.conv_transpose2d(x, w, stride=2),
+    "max_pool2d": lambda x, w: F.max_pool2d(x, 2),
+    "avg_pool2d": lambda x, w: F.avg_pool2d(x, 2),
+    "adaptive_avg_pool2d": lambda x, w: F.adaptive_avg_pool2d(x, 3),
+    "adaptive_max_pool2d": lambda x, w: F.adaptive_max_pool2d(x, 3),
+    "batch_norm": lambda x, w: F.batch_norm(x, None, None, training=True),
+    "nearest": lambda x, w: F.interpolate(x, scale_factor=2),
+    "glu": lambda x, w: F.glu(x, 1),
+    "constant pad": lambda x, w: F.pad(x, (1, 1, 0, 2)),
+    "reflection pad": lambda x, w: F.pad(x, (1, 1, 1, 1), "reflect"),
+    "replication pad": lambda x, w: F.pad(x, (1, 1, 1, 1), "replicate"),
+    "pixel_shuffle": lambda x, w: F.pixel_shuffle(x, 2),
+}
+
+
+def _strides(
+    device: str, name: str, formats: tuple[torch.memory_format, ...]
+) -> list[tuple[int, ...]]:
+    torch.manual_seed(0)
+    of_x, of_weight, of_gradient = formats
+    x = torch.randn(2, 4, 6, 6).to(device, memory_format=of_x).requires_grad_()
+    weight = torch.randn(4, 4, 3, 3).to(device, memory_format=of_weight)
+    weight.requires_grad_()
+    y = FUNCTIONS[name](x, weight)
+    gradient = torch.randn(y.shape).to(device, memory_format=of_gradient)
+    gradients = torch.autograd.grad(y, (x, weight), gradient, allow_unused=True)
+    return [g.stride() for g in gradients if g is not None]
+
+
+@pytest.mark.parametrize("of_gradient", FORMATS, ids=str)
+@pytest.mark.parametrize("of_weight", FORMATS, ids=str)
+@pytest.mark.parametrize("of_x", FORMATS, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients_have_eagers_strides(name: str, of_x, of_weight, of_gradient) -> None:
+    formats = (of_x, of_weight, of_gradient)
+    assert _strides("lazy", name, formats) == _strides("cpu", name, formats)
+
+
+@pytest.mark.parametrize("pads", [(-1, -1, -1, -1), (0, -1), (0, 0), (1, -1), (-1, 2)])
+@pytest.mark.parametrize(
+    ("sizes", "view"),
+    [
+        ((8, 6), lambda x: x.t()),
+        ((5, 6), lambda x: x[:, ::2]),
+        ((1, 6), lambda x: x.expand(4, 6)),
+        ((2, 5, 6, 3), lambda x: x.permute(0, 3, 1, 2)),
+        ((5, 1, 6), lambda x: x.transpose(0, 1)),
+    ],
+)
+def test_constant_pads_have_eagers_strides(
+    sizes: tuple[int, ...], view: Callable[[Tensor], Tensor], pads: tuple[int, ...]
+) -> None:
+    memory = torch.randn(sizes)
+    expected, padded = (F.pad(view(x), pads) for x in (memory, memory.to("lazy")))
+    assert padded.stride() == expected.stride()
+    torch.testing.assert_close(padded.cpu(), expected)
