@@ -45,6 +45,16 @@ def _all_reduce(device, group, is_async):
         yield _reduced(x, getattr(dist.ReduceOp, name), group, is_async)
 
 
+def _without_waiting(device, group, is_async):
+    """Readers wait, although the caller drops the Work; eager's readers don't."""
+    x = _numbers(device, 3, 2)
+    work = dist.all_reduce(x, group=group, async_op=is_async)
+    if device == "cpu":
+        _wait([work])
+    del work
+    yield x * 2
+
+
 def _of_dtypes_that_are_not_sent(device, group, is_async):
     for dtype in (torch.int16, torch.complex64):
         x = _numbers(device, 3, dtype=dtype)
@@ -268,6 +278,7 @@ def _errors(device, group, is_async):
 
 FORMS = [
     _all_reduce,
+    _without_waiting,
     _of_dtypes_that_are_not_sent,
     _views,
     _gathers,

@@ -6,6 +6,8 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
+
 using namespace torch_ltc;
 
 LazyWork::LazyWork(std::vector<at::Tensor> outputs,
@@ -13,7 +15,24 @@ LazyWork::LazyWork(std::vector<at::Tensor> outputs,
     : outputs(std::move(outputs)), finishOnce(std::move(finish)),
       source(std::move(source)) {}
 
-LazyWork::~LazyWork() = default;
+// A caller that drops the Work without waiting (DDP does so with
+// `delay_all_reduce_named_params`, torch 2.13) finds the results in the outputs
+// later, so their readers must wait.
+LazyWork::~LazyWork() {
+  bool isReadable =
+      std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor &output) {
+        return output.use_count() > 1;
+      });
+  if (!finishOnce || !isReadable)
+    return;
+  try {
+    synchronize();
+  } catch (const std::exception &error) {
+    TORCH_WARN("The results of a collective that nothing has waited for are "
+               "lost: ",
+               error.what());
+  }
+}
 
 void LazyWork::synchronize() {
   if (auto finish = std::exchange(finishOnce, nullptr))
