@@ -67,3 +67,19 @@ def test_bools_on_the_cpu(name: str, condition: bool, tier: str) -> None:
     expected = CONDITIONS[name](x, c)
     assert result.dtype == expected.dtype
     assert torch.equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda cpu, i: cpu.__setitem__((i, i), 1.0),
+        lambda cpu, i: cpu.__setitem__((..., i, i), torch.ones(2)),
+        lambda cpu, i: cpu.index_fill_(0, i, 1.0),
+        lambda cpu, i: cpu.add_(i[0].expand(3, 3)),
+    ],
+)
+def test_a_cpu_tensor_is_not_written_from_lazy_tensors(write) -> None:
+    cpu, indices = torch.zeros(3, 3), torch.tensor([0, 1], device="lazy")
+    with pytest.raises(RuntimeError, match="can't write a tensor on 'cpu'"):
+        write(cpu, indices)
+    assert not cpu.any()

@@ -4,6 +4,7 @@
 
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
+#include "tracing/writing_call.h"
 
 #include <algorithm>
 
@@ -62,12 +63,13 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
   if (!written.defined() || !written.device().is_cpu() ||
       written.key_set().has(c10::DispatchKey::Functionalize))
     return;
-  for (const c10::IValue &argument : arguments)
-    TORCH_CHECK(!argument.isTensor() || !argument.toTensor().defined() ||
-                    !argument.toTensor().device().is_lazy(),
-                opName, " can't write a tensor on 'cpu' from one on 'lazy': ",
-                "use copy_() or move one of them with .to() first.",
-                opSuffix(opName));
+  bool anyLazy = anyTensor(arguments, [](const at::Tensor &tensor) {
+    return tensor.device().is_lazy();
+  });
+  TORCH_CHECK(!anyLazy, opName,
+              " can't write a tensor on 'cpu' from one on 'lazy': use copy_() "
+              "or move one of them with .to() first.",
+              opSuffix(opName));
 }
 
 bool torch_ltc::isWrittenTwice(const at::Tensor &written) {
