@@ -155,7 +155,9 @@ void waitOrInterrupt(std::condition_variable &condition,
 }
 
 inline void lockOrInterrupt(std::unique_lock<std::timed_mutex> &lock) {
-  while (!lock.try_lock_for(untilSignalsAreChecked))
+  // ThreadSanitizer (of GCC 12) doesn't see locks with the steady clock.
+  while (!lock.try_lock_until(std::chrono::system_clock::now() +
+                              untilSignalsAreChecked))
     checkSignals();
 }
 
