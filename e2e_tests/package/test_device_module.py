@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+
 import pytest
 import torch
 import torch_ltc
+from subprocesses import run_python
 
 
 def test_the_device() -> None:
@@ -76,3 +81,31 @@ def test_checkpointed_block() -> None:
         return x.grad.cpu().flatten().tolist()
 
     assert run("lazy") == pytest.approx(run("cpu"), rel=1e-5)
+
+
+def test_a_forked_process_knows_that_it_cannot_use_the_device() -> None:
+    program = """
+import os, torch, torch_ltc
+torch.ones(2, device="lazy").sum().item()
+child = os.fork()
+if not child:
+    torch.manual_seed(0)  # seeds no generator of the device
+    os._exit(int(torch.lazy._is_in_bad_fork()))
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 1
+assert not torch.lazy._is_in_bad_fork()
+"""
+    run_python(program)
+
+
+def test_the_bindings_share_the_librarys_variables() -> None:
+    """An inline variable of a header that the bindings use would be a second variable,
+    because their symbols are hidden."""
+    nm = shutil.which("llvm-nm-22") or shutil.which("nm")
+    if nm is None:
+        pytest.skip("needs nm")
+    text = subprocess.run(
+        [nm, "-C", torch_ltc._C.__file__], check=True, capture_output=True, text=True
+    ).stdout
+    data = re.findall(r" [bBdDuV] torch_ltc::(\w+)$", text, re.MULTILINE)
+    assert not data

@@ -68,6 +68,8 @@ void torch_ltc::initialize() {
 
 bool torch_ltc::isInitialized() { return initialized; }
 
+bool torch_ltc::isInBadFork() { return isWorkerMissing; }
+
 void torch_ltc::finishCollectives() {
   if (isWorkerMissing)
     return;

@@ -10,6 +10,8 @@ namespace torch_ltc {
 /// another lazy backend has been initialized in this process.
 void initialize();
 bool isInitialized();
+/// Whether the process was forked from one that had run steps.
+bool isInBadFork();
 
 /// If the traced ops include a collective, runs them and waits for them,
 /// because other ranks may wait for the collective. Logs an error as a warning.

@@ -11,7 +11,6 @@
 #include "execution/step_executor.h"
 #include "graph/first_tensor.h"
 #include "memory/lazy_device.h"
-#include "memory/running_step.h"
 #include "ops/autocast.h"
 #include "programs/program_cache.h"
 #include "tracing/assumed_truths.h"
@@ -82,7 +81,7 @@ void torch_ltc::bindDevice(py::module_ &module) {
   using NoGil = py::call_guard<ReleasedGil>;
   module.def("initialize", &initializeAndRegisterExit);
   module.def("is_initialized", &isInitialized);
-  module.def("is_in_bad_fork", [] { return isWorkerMissing.load(); });
+  module.def("is_in_bad_fork", &isInBadFork);
   module.def("build_info", &buildInfo);
   module.def("pass_functionalization", &registerPassedFunctionalization);
   module.def("set_fake_keys", [](const at::Tensor &tensor) {
