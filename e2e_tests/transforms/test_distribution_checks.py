@@ -166,3 +166,26 @@ def test_a_custom_constraint_may_read() -> None:
     Order(torch.arange(3.0, device="lazy").flip(0))
     with pytest.raises(ValueError, match="points"):
         torch_ltc.mark_step(wait=True)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.sum().item(),
+        lambda x: x.tolist(),
+        lambda x: x.cpu(),
+        lambda x: x.detach().cpu().numpy(),
+        lambda x: torch.equal(x, x + 1),
+        lambda x: bool((x > 0).any()),
+    ],
+)
+def test_values_of_a_failed_check_are_not_read(read: Callable) -> None:
+    zeros, ones = torch.zeros(2, device="lazy"), torch.ones(2, device="lazy")
+    for i in range(6):
+        scale = -ones if i % 2 else ones
+        log_prob = d.Normal(zeros, scale).log_prob(zeros)
+        if i % 2:
+            with pytest.raises(ValueError, match="to satisfy the constraint"):
+                read(log_prob)
+        else:
+            read(log_prob)

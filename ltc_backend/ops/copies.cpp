@@ -12,6 +12,7 @@
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
+#include "tracing/assumed_truths.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
@@ -57,6 +58,7 @@ at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
 at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
                     std::optional<at::MemoryFormat> format) {
   StepExecutor::get().materialize(source, opName);
+  reportFailedAssumption();
   HostDataPtr data = tensorDataOf(source)->data();
   Strides strides = copyStrides(source, format);
   if (strides == packedStrides(source.sizes()))
@@ -83,6 +85,7 @@ HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
 
 at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
   StepExecutor::get().materialize(self, opName);
+  reportFailedAssumption();
   return tensorDataOf(self)->data()->copyToTensor();
 }
 

@@ -18,6 +18,7 @@ at::Scalar localScalarDense(const at::Tensor &self) {
     return true;
   }
   StepExecutor::get().materialize(self, "aten::_local_scalar_dense");
+  reportFailedAssumption();
   return tensorDataOf(self)->data()->sharedTensor().item();
 }
 
@@ -37,6 +38,7 @@ bool equal(const at::Tensor &self, const at::Tensor &other) {
   if (self.sizes() != other.sizes())
     return false;
   StepExecutor::get().materialize({self, other}, "aten::equal");
+  reportFailedAssumption();
   return at::equal(tensorDataOf(self)->data()->sharedTensor(),
                    tensorDataOf(other)->data()->sharedTensor());
 }

@@ -12,18 +12,27 @@ struct Assumptions {
   bool isOpen = false;
   TensorDataPtr lastAllTrue;
   std::vector<std::shared_ptr<AssumedTruth>> truths;
+  /// Those that the check's caller still has to look at.
+  std::vector<std::weak_ptr<AssumedTruth>> unsettled;
 };
 
 thread_local Assumptions assumptions;
+void (*failureHook)() = nullptr;
 
 } // namespace
 
+static HostDataPtr dataOf(TensorData &tensor) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  return tensor.data();
+}
+
+void AssumedTruth::wait() const {
+  if (HostDataPtr data = dataOf(*flag); data && data->producer())
+    data->producer()->waitFor(data->buffer().get());
+}
+
 std::optional<bool> AssumedTruth::value() const {
-  HostDataPtr data;
-  {
-    std::lock_guard<TraceLock> lock(traceLock);
-    data = flag->data();
-  }
+  HostDataPtr data = dataOf(*flag);
   if (!data || !data->isReady())
     return std::nullopt;
   if (data->producer() && !data->producer()->hasSucceeded())
@@ -36,8 +45,31 @@ void torch_ltc::beginAssuming() { assumptions.isOpen = !Recording::current(); }
 std::vector<std::shared_ptr<AssumedTruth>> torch_ltc::endAssuming() {
   assumptions.isOpen = false;
   assumptions.lastAllTrue = nullptr;
+  auto &unsettled = assumptions.unsettled;
+  std::erase_if(unsettled, [](const auto &truth) { return truth.expired(); });
+  unsettled.insert(unsettled.end(), assumptions.truths.begin(),
+                   assumptions.truths.end());
   return std::exchange(assumptions.truths, {});
 }
+
+void torch_ltc::reportFailedAssumption() {
+  if (assumptions.unsettled.empty())
+    return;
+  bool hasFailed = false;
+  std::erase_if(assumptions.unsettled, [&](const auto &weak) {
+    std::shared_ptr<AssumedTruth> truth = weak.lock();
+    if (!truth)
+      return true;
+    truth->wait();
+    std::optional<bool> value = truth->value();
+    hasFailed |= value && !*value;
+    return value.has_value();
+  });
+  if (hasFailed)
+    failureHook();
+}
+
+void torch_ltc::onFailedAssumption(void (*hook)()) { failureHook = hook; }
 
 void torch_ltc::noteAllTrue(const at::Tensor &result) {
   if (assumptions.isOpen)

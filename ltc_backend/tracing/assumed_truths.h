@@ -24,6 +24,8 @@ public:
   /// Nullopt until the step has computed the bool. True if the step failed,
   /// because code that reads results of the step gets the step's error.
   std::optional<bool> value() const;
+  /// Waits for the step that computes the bool, if it has been scheduled.
+  void wait() const;
 
 private:
   TensorDataPtr flag;
@@ -35,6 +37,13 @@ void beginAssuming();
 /// Ends what `beginAssuming` began; returns the results that have been assumed
 /// to be true since then.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
+
+/// Calls the hook if a bool that the calling thread assumed to be true is known
+/// to be false. To be called when the thread has read a value: no value of a
+/// step with a failed check is returned.
+void reportFailedAssumption();
+/// `hook` raises the error of the failed check.
+void onFailedAssumption(void (*hook)());
 
 /// Notes that the calling thread has traced a result of `_is_all_true`.
 void noteAllTrue(const at::Tensor &result);

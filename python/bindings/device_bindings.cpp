@@ -61,6 +61,15 @@ void callPythonHook() {
   (*pythonHook)();
 }
 
+/// The Python function that raises the error of a failed check; never
+/// destroyed.
+py::object *failedCheckHook = nullptr;
+
+void callFailedCheckHook() {
+  py::gil_scoped_acquire gil;
+  (*failedCheckHook)();
+}
+
 void initializeAndRegisterExit() {
   using NoGil = py::call_guard<ReleasedGil>;
   {
@@ -91,6 +100,10 @@ void torch_ltc::bindDevice(py::module_ &module) {
   module.def("set_first_tensor_hook", [](py::object hook) {
     pythonHook = new py::object(std::move(hook));
     beforeFirstTensor(&callPythonHook);
+  });
+  module.def("set_failed_check_hook", [](py::object hook) {
+    failedCheckHook = new py::object(std::move(hook));
+    onFailedAssumption(&callFailedCheckHook);
   });
   module.def("load_compiler", &loadCompiler, NoGil());
   module.def("register_new_custom_ops", &registerNewCustomOps);

@@ -95,6 +95,10 @@ def begin_assuming() -> None:
 def end_assuming() -> list[AssumedTruth]:
     """Ends `begin_assuming` and returns the results that were assumed since."""
 
+def set_failed_check_hook(hook: Callable[[], None]) -> None:
+    """Sets the function that is called when this thread reads a value and one of its assumed
+    results is false. It raises the check's error."""
+
 def adam_step(param_groups: list[dict], state: dict) -> bool | None:
     """Traces a step of torch.optim.Adam or AdamW as one node for each parameter, and
     increments the step counts. Returns False and changes nothing if torch's implementation

@@ -2,8 +2,8 @@
 
 `Distribution` checks for each parameter and sample whether all its elements satisfy a
 constraint. The resulting bools are assumed to be true, traced with the step, and read after
-the step has run: at the thread's next check, at the end of a step, or when the program
-waits for the device. A check that failed is then repeated with the computed values, which
+the step has run: at the thread's next check, when it reads a value, at the end of a step, or
+when the program waits for the device. A check that failed is then repeated with the computed values, which
 raises PyTorch's error.
 """
 
@@ -87,5 +87,6 @@ def install() -> None:
         _defer(lambda: validate_sample(self, value))
 
     step.after_steps.append(settle)
+    bindings().set_failed_check_hook(settle)
     Distribution.__init__ = checked_init
     Distribution._validate_sample = checked_validate_sample
