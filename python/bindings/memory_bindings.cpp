@@ -65,14 +65,20 @@ bool isWholeMemory(const at::Tensor &base) {
 /// Returns a CPU copy of the memory that a tensor and its views share, or None
 /// if the elements of the base don't cover all of the memory.
 std::optional<at::Tensor> readBase(FunctionalStorageImpl *memory) {
-  MemoryAccess access;
   if (!memory)
     return std::nullopt;
-  memory->apply_updates();
-  if (!isWholeMemory(memory->base()))
-    return std::nullopt;
-  at::Tensor base = computedBase(*memory, "aten::_to_copy");
-  return tensorDataOf(base)->data()->copyToTensor(base.strides());
+  at::Tensor base;
+  HostDataPtr data;
+  {
+    MemoryAccess access;
+    memory->apply_updates();
+    if (!isWholeMemory(memory->base()))
+      return std::nullopt;
+    base = computedBase(*memory, "aten::_to_copy");
+    data = tensorDataOf(base)->data();
+  }
+  // Other threads may trace meanwhile: nothing overwrites data that is held.
+  return data->copyToTensor(base.strides());
 }
 
 /// Returns the address of a storage's values. The address is unique: if another
