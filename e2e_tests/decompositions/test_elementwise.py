@@ -63,9 +63,14 @@ def test_adam_update_has_the_bits_of_eagers_ops(dtype, size, weight):
     updated = (self * 0.999).addcdiv_(expected, root, value=-0.02)
     numbers = {"lerp_weight": weight, "beta2": 0.99, "value": 0.01, "decay": 0.999}
     numbers |= {"bias2_root": 0.3, "eps": 1e-8, "negative_step_size": -0.02}
-    results = torch.ops.torch_ltc.adam_update(self, grad, average, square, **numbers)
-    for result, reference in zip(results, (updated, expected, squares), strict=True):
-        assert torch.equal(result, reference)
+    operands = (self, grad, average, square)
+    update = torch.ops.torch_ltc.adam_update
+    results = update(*operands, **numbers)
+    outputs = {"out0": self, "out1": average, "out2": square}  # the interpreter does so
+    in_place = update.out(*operands, **numbers, **outputs)
+    for values in (results, in_place):
+        for value, reference in zip(values, (updated, expected, squares), strict=True):
+            assert torch.equal(value, reference)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -15,7 +15,6 @@
 #include <ATen/ops/sqrt.h>
 
 #include <cmath>
-#include <utility>
 
 using namespace torch_ltc;
 using at::Tensor;
@@ -23,6 +22,14 @@ using at::Tensor;
 // A product whose sum is the next operation is fused with it only within one
 // statement, as in eager's kernels.
 #pragma clang fp contract(on)
+
+// A result may have the memory of the operand that it updates.
+#ifdef __clang__
+#define TORCH_LTC_INDEPENDENT_ITERATIONS                                       \
+  _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define TORCH_LTC_INDEPENDENT_ITERATIONS _Pragma("GCC ivdep")
+#endif
 
 #ifdef __x86_64__
 #define TORCH_LTC_WITH_FMA __attribute__((target("avx2,fma")))
@@ -35,20 +42,21 @@ namespace {
 template <typename T> struct Update {
   const T *self, *grad, *expAvg, *expAvgSq;
   T *newSelf, *newAvg, *newSq;
+  const T *root; ///< of newSq
   AdamNumbers numbers;
 };
 
 template <typename T>
 [[gnu::always_inline]] inline void updateAverages(const Update<T> &update,
                                                   int64_t begin, int64_t end) {
-  const T *__restrict grad = update.grad, *__restrict avg = update.expAvg,
-                      *__restrict sq = update.expAvgSq;
-  T *__restrict newAvg = update.newAvg, *__restrict newSq = update.newSq;
+  const T *grad = update.grad, *avg = update.expAvg, *sq = update.expAvgSq;
+  T *newAvg = update.newAvg, *newSq = update.newSq;
   T weight = update.numbers.lerpWeight, beta2 = update.numbers.beta2;
   T value = update.numbers.value;
   // Eager's lerp computes from the nearer end.
   bool isNear = std::abs(weight) < T(0.5);
   T slope = isNear ? weight : weight - 1;
+  TORCH_LTC_INDEPENDENT_ITERATIONS
   for (int64_t i = begin; i < end; ++i) {
     T base = isNear ? avg[i] : grad[i];
     newAvg[i] = base + slope * (grad[i] - avg[i]);
@@ -57,16 +65,16 @@ template <typename T>
   }
 }
 
-/// Expects the square roots of the new averages in `newSelf`.
 template <typename T>
 [[gnu::always_inline]] inline void updateParameter(const Update<T> &update,
                                                    int64_t begin, int64_t end) {
-  const T *__restrict self = update.self, *__restrict avg = update.newAvg;
-  T *__restrict newSelf = update.newSelf;
-  T root = update.numbers.bias2Root, eps = update.numbers.eps;
+  const T *self = update.self, *avg = update.newAvg, *root = update.root;
+  T *newSelf = update.newSelf;
+  T bias2Root = update.numbers.bias2Root, eps = update.numbers.eps;
   T step = update.numbers.negativeStepSize, decay = update.numbers.decay;
+  TORCH_LTC_INDEPENDENT_ITERATIONS
   for (int64_t i = begin; i < end; ++i) {
-    T scaled = newSelf[i] / root;
+    T scaled = root[i] / bias2Root;
     T denominator = scaled + eps;
     T decayed = self[i] * decay;
     newSelf[i] = decayed + step * avg[i] / denominator;
@@ -110,19 +118,25 @@ void runInParallel(Stage stage, const Update<T> &update, int64_t count) {
 
 void torch_ltc::updateWithAdam(const Tensor &self, const Tensor &grad,
                                const Tensor &expAvg, const Tensor &expAvgSq,
-                               const AdamNumbers &numbers, Tensor &newSelf,
-                               const Tensor &newAvg, const Tensor &newSq) {
-  for (const Tensor *result : {&std::as_const(newSelf), &newAvg, &newSq})
+                               const AdamNumbers &numbers,
+                               const Tensor &newSelf, const Tensor &newAvg,
+                               const Tensor &newSq) {
+  for (const Tensor *result : {&newSelf, &newAvg, &newSq})
     TORCH_INTERNAL_ASSERT(result->is_contiguous());
   AT_DISPATCH_FLOATING_TYPES(self.scalar_type(), "adam_update", [&] {
     using T = scalar_t;
-    Update<T> update{
-        self.const_data_ptr<T>(),      grad.const_data_ptr<T>(),
-        expAvg.const_data_ptr<T>(),    expAvgSq.const_data_ptr<T>(),
-        newSelf.mutable_data_ptr<T>(), newAvg.mutable_data_ptr<T>(),
-        newSq.mutable_data_ptr<T>(),   numbers};
+    Update<T> update{.self = self.const_data_ptr<T>(),
+                     .grad = grad.const_data_ptr<T>(),
+                     .expAvg = expAvg.const_data_ptr<T>(),
+                     .expAvgSq = expAvgSq.const_data_ptr<T>(),
+                     .newSelf = newSelf.mutable_data_ptr<T>(),
+                     .newAvg = newAvg.mutable_data_ptr<T>(),
+                     .newSq = newSq.mutable_data_ptr<T>(),
+                     .root = nullptr,
+                     .numbers = numbers};
     runInParallel(Stage::averages, update, self.numel());
-    at::sqrt_out(newSelf, newSq);
+    Tensor root = at::sqrt(newSq);
+    update.root = root.const_data_ptr<T>();
     runInParallel(Stage::parameter, update, self.numel());
   });
 }

@@ -14,11 +14,11 @@ struct AdamNumbers {
 
 /// Writes the updated parameter and the new averages of the gradient and of its
 /// square. Each element has the bits of eager's sequence of ops. All tensors
-/// are contiguous, have equal sizes and the same dtype (float32 or float64);
-/// the results share no memory with the operands.
+/// are contiguous, have equal sizes and the same dtype (float32 or float64). A
+/// result may have the memory of the operand that it updates.
 void updateWithAdam(const at::Tensor &self, const at::Tensor &grad,
                     const at::Tensor &expAvg, const at::Tensor &expAvgSq,
-                    const AdamNumbers &numbers, at::Tensor &newSelf,
+                    const AdamNumbers &numbers, const at::Tensor &newSelf,
                     const at::Tensor &newAvg, const at::Tensor &newSq);
 
 } // namespace torch_ltc
