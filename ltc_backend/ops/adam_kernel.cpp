@@ -140,3 +140,6 @@ void torch_ltc::updateWithAdam(const Tensor &self, const Tensor &grad,
     runInParallel(Stage::parameter, update, self.numel());
   });
 }
+
+#undef TORCH_LTC_INDEPENDENT_ITERATIONS
+#undef TORCH_LTC_WITH_FMA

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "execution/recording.h"
-#include "execution/step_executor.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
@@ -57,8 +56,7 @@ at::Tensor asCopyOf(at::Tensor copy, const at::Tensor &source,
 /// Reads `source`, a lazy tensor, into a CPU tensor with the strides of a copy.
 at::Tensor readCopy(const at::Tensor &source, const std::string &opName,
                     std::optional<at::MemoryFormat> format) {
-  StepExecutor::get().materialize(source, opName);
-  reportFailedAssumption();
+  computeForCaller(source, opName);
   HostDataPtr data = tensorDataOf(source)->data();
   Strides strides = copyStrides(source, format);
   if (strides == packedStrides(source.sizes()))
@@ -84,8 +82,7 @@ HostDataPtr upload(const at::Tensor &source, const at::Tensor &converted) {
 }
 
 at::Tensor readToCpu(const at::Tensor &self, const std::string &opName) {
-  StepExecutor::get().materialize(self, opName);
-  reportFailedAssumption();
+  computeForCaller(self, opName);
   return tensorDataOf(self)->data()->copyToTensor();
 }
 

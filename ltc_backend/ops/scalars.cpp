@@ -1,6 +1,5 @@
 //===- scalars.cpp - Reading one number or bool, checks without values ----===//
 
-#include "execution/step_executor.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
 #include "tracing/assumed_truths.h"
@@ -17,8 +16,7 @@ at::Scalar localScalarDense(const at::Tensor &self) {
     HostData::noteRead();
     return true;
   }
-  StepExecutor::get().materialize(self, "aten::_local_scalar_dense");
-  reportFailedAssumption();
+  computeForCaller(self, "aten::_local_scalar_dense");
   return tensorDataOf(self)->data()->sharedTensor().item();
 }
 
@@ -37,8 +35,7 @@ bool equal(const at::Tensor &self, const at::Tensor &other) {
               self.device(), " and ", other.device());
   if (self.sizes() != other.sizes())
     return false;
-  StepExecutor::get().materialize({self, other}, "aten::equal");
-  reportFailedAssumption();
+  computeForCaller({self, other}, "aten::equal");
   return at::equal(tensorDataOf(self)->data()->sharedTensor(),
                    tensorDataOf(other)->data()->sharedTensor());
 }

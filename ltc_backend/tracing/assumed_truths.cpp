@@ -3,6 +3,7 @@
 #include "tracing/assumed_truths.h"
 
 #include "execution/recording.h"
+#include "execution/step_executor.h"
 
 using namespace torch_ltc;
 
@@ -52,7 +53,9 @@ std::vector<std::shared_ptr<AssumedTruth>> torch_ltc::endAssuming() {
   return std::exchange(assumptions.truths, {});
 }
 
-void torch_ltc::reportFailedAssumption() {
+void torch_ltc::computeForCaller(c10::ArrayRef<at::Tensor> tensors,
+                                 const std::string &opName) {
+  StepExecutor::get().materialize(tensors, opName);
   if (assumptions.unsettled.empty())
     return;
   bool hasFailed = false;

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace torch_ltc {
@@ -38,10 +39,11 @@ void beginAssuming();
 /// to be true since then.
 std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 
-/// Calls the hook if a bool that the calling thread assumed to be true is known
-/// to be false. To be called when the thread has read a value: no value of a
-/// step with a failed check is returned.
-void reportFailedAssumption();
+/// Computes tensors whose values the calling thread returns to its caller. If a
+/// bool that the thread assumed to be true is false, calls the hook instead of
+/// returning: no value of a step with a failed check is read.
+void computeForCaller(c10::ArrayRef<at::Tensor> tensors,
+                      const std::string &opName);
 /// `hook` raises the error of the failed check.
 void onFailedAssumption(void (*hook)());
 

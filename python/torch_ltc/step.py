@@ -16,18 +16,14 @@ from torch_ltc._backend import bindings
 from torch_ltc.argument_checks import check_bool, check_callable, check_device
 
 
-class _Ends(threading.local):
-    later = False
+class _OfThread(threading.local):
+    #: Whether optimizers leave it to the caller to end the step.
+    ends_later = False
+    #: Functions that are called with each optimizer that has stepped.
+    observers: tuple[Callable[[Any], None], ...] = ()
 
 
-_ends = _Ends()
-
-
-class _Observers(threading.local):
-    functions: tuple[Callable[[Any], None], ...] = ()
-
-
-_observers = _Observers()
+_of_thread = _OfThread()
 
 #: Functions that are called after each end of a step and each wait for the device.
 after_steps: list[Callable[[], None]] = []
@@ -56,7 +52,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     """
     check_device("mark_step", device)
     check_bool("mark_step", "wait", wait)
-    if _ends.later:
+    if _of_thread.ends_later:
         return
     bindings().mark_step(str(device), wait)
     run_step_closures()
@@ -131,11 +127,11 @@ def _is_lazy(value: Any) -> bool:
 def steps_end_later() -> Iterator[None]:
     """Prevents `mark_step` and optimizers from ending a step of this thread in the `with`
     block, so that a call that `capture` records is one step."""
-    _ends.later = True
+    _of_thread.ends_later = True
     try:
         yield
     finally:
-        _ends.later = False
+        _of_thread.ends_later = False
 
 
 def _is_in_other_step() -> bool:
@@ -162,23 +158,27 @@ def _lazy_device(optimizer: Any) -> str | None:
 def observing_optimizers(function: Callable[[Any], None]) -> Iterator[None]:
     """Calls `function` with each optimizer of the calling thread that has stepped. A hook of
     torch would also see other threads' optimizers, and adding it would fail their steps."""
-    before = _observers.functions
-    _observers.functions = (*before, function)
+    before = _of_thread.observers
+    _of_thread.observers = (*before, function)
     try:
         yield
     finally:
-        _observers.functions = before
+        _of_thread.observers = before
 
 
 def after_optimizer_step(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Calls the observers. Ends the step if the parameters are lazy and option auto_step is
     on."""
-    for function in _observers.functions:
+    for function in _of_thread.observers:
         function(optimizer)
     # The device is checked first: TorchDynamo, which traces hooks, warns about the calls of
     # C++ functions below.
     device = _lazy_device(optimizer)
-    if device is None or _ends.later or not bindings().config_get("auto_step"):
+    if (
+        device is None
+        or _of_thread.ends_later
+        or not bindings().config_get("auto_step")
+    ):
         return
     if not _is_in_other_step():
         mark_step(device)

@@ -2,9 +2,9 @@
 
 `Distribution` checks for each parameter and sample whether all its elements satisfy a
 constraint. The resulting bools are assumed to be true, traced with the step, and read after
-the step has run: at the thread's next check, when it reads a value, at the end of a step, or
-when the program waits for the device. A check that failed is then repeated with the computed values, which
-raises PyTorch's error.
+the step has run: at the thread's next check, when it reads a value, at the end of a step,
+or when the program waits for the device. A check that failed is then repeated with the
+computed values, which raises PyTorch's error.
 """
 
 from __future__ import annotations
