@@ -1,9 +1,10 @@
-"""While a thread trains with collectives, other threads may compute with its tensors: each
-collective runs once, and each value is eager's."""
+"""While a thread uses collectives, other threads may compute with its tensors, or use
+collectives in groups of their own: each collective runs once, and each value is eager's."""
 
 from __future__ import annotations
 
 import pytest
+from distributed import thread_group_cases
 from distributed.launching import run_ranks
 from distributed.thread_cases import compute_losses, watch_parameters
 
@@ -11,3 +12,16 @@ from distributed.thread_cases import compute_losses, watch_parameters
 @pytest.mark.parametrize("use", [compute_losses, watch_parameters])
 def test_other_threads(use):
     run_ranks(use, 2)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.2])
+@pytest.mark.parametrize(
+    "use", ["reduce_in_threads", "train_in_threads", "reduce_beside_training"]
+)
+def test_groups_of_threads(use, pause):
+    run_ranks(getattr(thread_group_cases, use), 2, pause)
+
+
+@pytest.mark.parametrize("use", ["hand_over_group", "share_weights", "fail_in_one_thread"])
+def test_threads_together(use):
+    run_ranks(getattr(thread_group_cases, use), 2)

@@ -74,7 +74,7 @@ void torch_ltc::finishCollectives() {
   if (isWorkerMissing)
     return;
   try {
-    runTracedCollectives("the end of the process");
+    runAllTracedCollectives("the end of the process");
   } catch (const c10::Error &error) {
     log(LogLevel::Warning, error.what_without_backtrace());
   }

@@ -3,16 +3,17 @@
 #include "distributed/collective_faults.h"
 
 #include "config/config.h"
+#include "execution/step_queue.h"
 
 #include <ATen/Functions.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
-#include <array>
-#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <thread>
+#include <unordered_map>
 
 using namespace torch_ltc;
 using at::Tensor;
@@ -29,16 +30,36 @@ constexpr milliseconds kAnnounceAfter{1000};
 /// How long a rank whose collective failed waits for the announcements of the
 /// other ranks, which notice the failure at about the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
-/// Maximum number of collectives whose Python lines are stored.
-constexpr size_t kMaxPlaces = 4096;
+/// Maximum number of a chain's collectives whose Python lines are stored.
+constexpr int64_t kMaxPlaces = 4096;
 /// Maximum length of the text (signature and Python line) that ranks exchange.
 constexpr int64_t kTextBytes = 512;
 /// Maximum number of ranks that an error names.
 constexpr size_t kMaxRanksNamed = 16;
 
-std::array<std::atomic<LocationId>, kMaxPlaces> &places() {
-  static std::array<std::atomic<LocationId>, kMaxPlaces> all{};
-  return all;
+/// Python lines of collectives, by their numbers.
+class Places {
+public:
+  void note(int64_t number, LocationId place) {
+    std::scoped_lock lock(mutex);
+    places[number] = place;
+    // The number of another chain differs in its high bits.
+    places.erase(number - kMaxPlaces);
+  }
+  LocationId find(int64_t number) {
+    std::scoped_lock lock(mutex);
+    auto found = places.find(number);
+    return found == places.end() ? 0 : found->second;
+  }
+
+private:
+  std::mutex mutex;
+  std::unordered_map<int64_t, LocationId> places;
+};
+
+Places &places() {
+  static auto *instance = new Places;
+  return *instance;
 }
 
 int64_t nextNumberIn(const std::string &group) {
@@ -97,10 +118,41 @@ std::string signatureAndPlace(const CollectiveName &name) {
 // Announcements of ranks that wait
 //===----------------------------------------------------------------------===//
 
-/// Whether an announcement of this rank is in the store.
-std::atomic<bool> isAnnounced{false};
+/// The collectives that threads of this rank have announced. Each thread waits
+/// for one at a time.
+class Announced {
+public:
+  void add(const CollectiveName &name) {
+    std::scoped_lock lock(mutex);
+    texts[std::this_thread::get_id()] =
+        c10::str(name.number, "\n", name.group->getGroupName(), "\n",
+                 signatureAndPlace(name), "\n");
+  }
+  /// Returns whether the calling thread had announced a collective.
+  bool remove() {
+    std::scoped_lock lock(mutex);
+    return texts.erase(std::this_thread::get_id());
+  }
+  /// Three lines for each collective.
+  std::string text() {
+    std::scoped_lock lock(mutex);
+    std::string all;
+    for (const auto &[thread, text] : texts)
+      all += text;
+    return all;
+  }
 
-/// Announces to other ranks, through the job's store, which collective this
+private:
+  std::mutex mutex;
+  std::map<std::thread::id, std::string> texts;
+};
+
+Announced &announced() {
+  static auto *instance = new Announced;
+  return *instance;
+}
+
+/// Announces to other ranks, through the job's store, which collectives this
 /// rank waits for. Errors of the store are ignored, because they must not hide
 /// the error that is about to be reported.
 class Arrivals {
@@ -121,21 +173,28 @@ public:
   }
 
   void announce() const {
+    announced().add(name);
+    update();
+  }
+
+  /// Writes what this rank has announced to the store.
+  void update() const {
     try {
-      isAnnounced = true;
-      if (store)
-        store->set(keyOf(name.group->getRank()), valueOf(name));
+      if (!store)
+        return;
+      std::string key = keyOf(name.group->getRank());
+      std::string text = announced().text();
+      if (text.empty())
+        store->deleteKey(key);
+      else
+        store->set(key, text);
     } catch (...) {
     }
   }
 
   void withdraw() const {
-    try {
-      isAnnounced = false;
-      if (store)
-        store->deleteKey(keyOf(name.group->getRank()));
-    } catch (...) {
-    }
+    if (announced().remove())
+      update();
   }
 
   /// Sentences that name the ranks that are late; "" if nothing is known.
@@ -165,11 +224,6 @@ private:
     return "torch_ltc/waiting/" + std::to_string(global);
   }
 
-  static std::string valueOf(const CollectiveName &name) {
-    return c10::str(name.number, "\n", name.group->getGroupName(), "\n",
-                    signatureAndPlace(name));
-  }
-
   /// The ranks that have announced neither this collective nor a later one of
   /// its group, each with the collective that it has announced instead, or "".
   std::map<int, std::string> lateRanks() const {
@@ -178,17 +232,20 @@ private:
       if (rank == name.group->getRank())
         continue;
       std::string key = keyOf(rank);
-      if (!store->check({key})) {
-        late[rank] = "";
-        continue;
+      std::istringstream lines(store->check({key}) ? store->get_to_str(key)
+                                                   : "");
+      std::string number, group, text, instead;
+      bool isHere = false, isInGroup = false;
+      while (std::getline(lines, number) && std::getline(lines, group) &&
+             std::getline(lines, text)) {
+        bool isSame = group == name.group->getGroupName();
+        isHere = isHere || (isSame && std::stoll(number) >= name.number);
+        if (!isInGroup)
+          instead = text + (isSame ? "" : " in group '" + group + "'");
+        isInGroup = isInGroup || isSame;
       }
-      std::string value = store->get_to_str(key);
-      size_t first = value.find('\n'), second = value.find('\n', first + 1);
-      std::string group = value.substr(first + 1, second - first - 1);
-      bool isHere = group == name.group->getGroupName();
-      if (!isHere || std::stoll(value) < name.number)
-        late[rank] = value.substr(second + 1) +
-                     (isHere ? "" : " in group '" + group + "'");
+      if (!isHere)
+        late[rank] = instead;
     }
     return late;
   }
@@ -236,6 +293,7 @@ std::string firstSentence(std::string text) {
       std::chrono::duration<double>(steady_clock::now() - name.begin).count();
   Arrivals arrivals(name);
   std::string late;
+  StepPause pause;
   if (!name.isMessage()) {
     arrivals.announce();
     late = arrivals.whoIsLate();
@@ -260,8 +318,9 @@ void runNamed(const CollectiveName &name, const std::function<void()> &action) {
 /// Waits for the collective, and announces it after a second unless it is a
 /// message between two ranks. The backend's own timeout ends the wait.
 void waitAndAnnounce(const CollectiveName &name, c10d::Work &work) {
-  if (isAnnounced) // for an earlier collective, which failed
-    Arrivals(name).withdraw();
+  StepPause pause;
+  if (announced().remove()) // an earlier collective, which failed
+    Arrivals(name).update();
   if (name.isMessage()) { // a wait that times out would break the connection
     work.wait();
     return;
@@ -343,11 +402,11 @@ std::string differencesOf(const std::vector<RankCall> &ranks) {
 } // namespace
 
 void torch_ltc::notePlaceOfCollective(int64_t number, LocationId place) {
-  places()[size_t(number) % kMaxPlaces].store(place);
+  places().note(number, place);
 }
 
 LocationId torch_ltc::placeOfCollective(int64_t number) {
-  return places()[size_t(number) % kMaxPlaces].load();
+  return places().find(number);
 }
 
 CollectiveName torch_ltc::nameCollective(const BackendCall &call,

@@ -25,9 +25,10 @@
 
 namespace torch_ltc {
 
-/// Records the Python line of the process's `number`-th collective. Only the
-/// last 4096 lines are kept.
+/// Records the Python line of the collective with this number. Only the last
+/// 4096 lines of each chain of collectives are kept.
 void notePlaceOfCollective(int64_t number, LocationId place);
+/// The recorded line; 0 if there is none.
 LocationId placeOfCollective(int64_t number);
 
 struct CollectiveName {
@@ -40,7 +41,7 @@ struct CollectiveName {
   bool isMessage() const { return !number; }
 };
 
-/// The name of the process's `number`-th collective, which is about to begin.
+/// The name of the collective with this number, which is about to begin.
 CollectiveName nameCollective(const BackendCall &call, int64_t number,
                               const at::Tensor &input,
                               const at::Tensor &output);

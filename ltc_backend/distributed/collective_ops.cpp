@@ -6,6 +6,7 @@
 #include "distributed/backend_call.h"
 #include "distributed/collective_faults.h"
 #include "distributed/groups.h"
+#include "execution/step_queue.h"
 #include "programs/host_calls.h"
 
 #include <ATen/Functions.h>
@@ -13,6 +14,7 @@
 
 #include <map>
 #include <mutex>
+#include <thread>
 
 using namespace torch_ltc;
 using at::IntArrayRef;
@@ -22,30 +24,35 @@ namespace {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+/// Number of bits for a collective's number in its chain.
+constexpr int kBitsInChain = 40;
+
 struct Begun {
   WorkPtr work;
   Tensor input; // if the backend still reads it
   Tensor output;
   CollectiveName name;
   bool isFromAnyRank = false;
-  bool borrowsMemory = false;
+  /// The thread whose running program owns the memory of the output.
+  std::optional<std::thread::id> borrower = std::nullopt;
 };
 
 /// The collectives of this process, by number.
 class Collectives {
 public:
-  int64_t last() {
+  int64_t last(int64_t chain) {
     std::scoped_lock lock(mutex);
-    return lastNumber;
+    return lastOf(chain);
   }
 
   /// Claims `number`. Returns false if it has been used: only the first run of
   /// a collective has an effect.
   bool take(int64_t number) {
     std::scoped_lock lock(mutex);
-    if (number <= lastNumber)
+    int64_t &last = lastOf(chainOfCollective(number));
+    if (number <= last)
       return false;
-    lastNumber = number;
+    last = number;
     return true;
   }
 
@@ -54,12 +61,13 @@ public:
     begun.emplace(number, std::move(collective));
   }
 
-  /// Removes and returns the collectives that use a program's memory.
+  /// Removes and returns the collectives that use the memory of the program
+  /// that the calling thread runs.
   std::vector<Begun> removeBorrowing() {
     std::scoped_lock lock(mutex);
     std::vector<Begun> borrowing;
     for (auto it = begun.begin(); it != begun.end();) {
-      if (it->second.borrowsMemory) {
+      if (it->second.borrower == std::this_thread::get_id()) {
         borrowing.push_back(std::move(it->second));
         it = begun.erase(it);
       } else {
@@ -111,8 +119,12 @@ public:
   }
 
 private:
+  int64_t &lastOf(int64_t chain) {
+    return lastNumbers.try_emplace(chain, chain << kBitsInChain).first->second;
+  }
+
   std::mutex mutex;
-  int64_t lastNumber = 0;
+  std::map<int64_t, int64_t> lastNumbers; // by chain
   std::map<int64_t, Begun> begun;
   std::map<int64_t, Tensor> outputs;
   std::map<int64_t, int> sources; // of receive_any
@@ -185,7 +197,7 @@ void hostBegin(const torch::jit::Stack &arguments, at::TensorList outputs) {
   BackendCall call{arguments[2].toStringView(), arguments[3].toInt(), numbers};
   Begun begun =
       beginCollective(call, number, arguments[1].toTensor(), outputs[1]);
-  begun.borrowsMemory = true;
+  begun.borrower = std::this_thread::get_id();
   collectives().add(number, std::move(begun));
 }
 
@@ -206,6 +218,7 @@ void hostFinish(const torch::jit::Stack &arguments, at::TensorList outputs) {
 /// Waits for the collectives that use the memory of a failed run, because that
 /// memory is about to be released.
 void finishBorrowing() {
+  StepPause pause;
   for (const Begun &begun : collectives().removeBorrowing())
     try {
       begun.work->wait();
@@ -296,7 +309,13 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
 
 } // namespace
 
-int64_t torch_ltc::lastCollective() { return collectives().last(); }
+int64_t torch_ltc::chainOfCollective(int64_t number) {
+  return number >> kBitsInChain;
+}
+
+int64_t torch_ltc::lastCollective(int64_t chain) {
+  return collectives().last(chain);
+}
 
 int torch_ltc::sourceOfCollective(int64_t number) {
   return collectives().source(number);

@@ -10,11 +10,12 @@
 //   collective_begin(order, input, ...)        -> order', unfinished output
 //   collective_finish(order', input?, output)  -> output
 //
-// `order`, the number of collectives so far, represents side effects in a graph
-// of values: each collective reads and updates it. So collectives form a chain,
-// whose end every step computes. No tier drops a collective, merges it with an
-// equal one or reorders it. A collective whose number has been used before
-// isn't run again.
+// `order`, the number of the last collective, represents side effects in a
+// graph of values: each collective reads and updates it. So the collectives of
+// a thread form a chain, whose end every step computes. No tier drops a
+// collective, merges it with an equal one or reorders it. A collective whose
+// number has been used before isn't run again. The number's high bits are the
+// number of the chain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,11 @@
 
 namespace torch_ltc {
 
-/// The number of the last collective that this process has started.
-int64_t lastCollective();
+/// The chain to which the collective with this number belongs.
+int64_t chainOfCollective(int64_t number);
+/// The number of the last collective of the chain that has been started; if
+/// there is none, the number before the chain's first collective.
+int64_t lastCollective(int64_t chain);
 
 /// Returns the rank that sent the message of the `receive_any` with this
 /// number; -1 if it isn't known.

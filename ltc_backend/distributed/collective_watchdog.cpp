@@ -3,7 +3,6 @@
 #include "distributed/collective_watchdog.h"
 
 #include "distributed/traced_collective.h"
-#include "events/metrics.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -46,16 +45,14 @@ private:
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return isEnding || isWatching; });
-      int64_t before = counterValue(Counter::traced_ops);
       if (changed.wait_for(lock, kPause, [&] { return isEnding; }))
         return;
-      if (counterValue(Counter::traced_ops) != before)
-        continue;
       // From here on, the next collective sets the flag again.
       isWatching = false;
       lock.unlock();
-      runPausedCollectives(kPause);
+      bool arePending = runPausedCollectives(kPause);
       lock.lock();
+      isWatching = isWatching || arePending;
     }
   }
 

@@ -20,7 +20,9 @@
 
 #include <ATen/Functions.h>
 
+#include <memory>
 #include <set>
+#include <utility>
 
 using namespace torch_ltc;
 using at::Tensor;
@@ -28,23 +30,38 @@ using c10::IValue;
 
 namespace {
 
-/// The end of the chain of collectives (collective_ops.h): one tensor, whose
-/// value each collective replaces. Guarded by the trace lock.
-class Order {
+/// The chain of the collectives that one thread traces (collective_ops.h): a
+/// tensor whose value each collective replaces. Guarded by the trace lock.
+class Chain {
 public:
-  /// Returns the tensor. If another thread traced the last collective, waits
-  /// for it and begins a new chain. If the chain has failed, raises its error
-  /// once; after that, begins a new chain.
+  Chain(int64_t chain, std::shared_ptr<LiveSet> owner)
+      : chain(chain), owner(std::move(owner)) {}
+
+  /// Gives the chain of an ended thread to another thread.
+  void giveTo(const std::shared_ptr<LiveSet> &thread) {
+    owner = thread;
+    tensor = Tensor();
+    groups.clear();
+  }
+  bool isOf(const std::shared_ptr<LiveSet> &thread) const {
+    return owner == thread;
+  }
+  bool isUnused() const {
+    return owner->isOfEndedThread() && (!tensor.defined() || isDone());
+  }
+  bool isPending() const {
+    return tensor.defined() && tensorDataOf(tensor)->isPending();
+  }
+
+  /// Returns the tensor. If the chain has failed, raises its error once; after
+  /// that, begins again.
   const Tensor &current() {
-    const auto &set = LiveSet::ofThisThread();
     raiseFailure();
-    if (tensor.defined() && owner == set && !hasFailed())
+    if (tensor.defined() && !hasFailed())
       return tensor;
-    run("a collective of another thread");
-    number = lastCollective();
+    number = lastCollective(chain);
     tensor = makeTensor(HostData::takeOver(at::full({1}, number, at::kLong)));
-    owner = set;
-    setEffects(tensorDataOf(tensor));
+    owner->setEffects(chain, tensorDataOf(tensor));
     return tensor;
   }
 
@@ -65,41 +82,50 @@ public:
     watchTracedCollectives();
   }
 
-  /// To be called before `reader`, an untraced collective of group `number`.
-  /// Runs the traced ops if this thread traced them or if the group has a
-  /// traced collective.
-  void runFor(int64_t number, const std::string &reader) {
-    if (owner == LiveSet::ofThisThread() || groups.contains(number))
-      run(reader);
-  }
+  void noteGroup(int64_t group) { groups.insert(group); }
+  bool usesGroup(int64_t group) const { return groups.contains(group); }
 
-  void note(int64_t number) { groups.insert(number); }
-
+  /// Runs the traced ops up to the last collective, and waits for them.
   void run(const std::string &reader) {
     if (!tensor.defined() || hasFailed())
       return;
-    // Reads a copy: other threads may advance `tensor` while this thread waits.
-    StepExecutor::get().materialize(withValueOf(tensor), reader);
+    if (isOf(LiveSet::ofThisThread()))
+      // Reads a copy: other threads may advance `tensor` while this thread
+      // waits.
+      StepExecutor::get().materialize(withValueOf(tensor), reader);
+    else if (!isDone())
+      cut(reader, /*wait=*/true);
   }
 
-  void runPaused(std::chrono::milliseconds pause) {
+  /// Runs the traced ops if the thread has traced none since the last call.
+  void runIfPaused(std::chrono::milliseconds pause) {
+    uint64_t numTraced = owner->numTraced();
+    bool hasPaused = numTraced == std::exchange(numTracedBefore, numTraced);
     // A recording needs its step as one program (capture/captured_step.h).
-    if (!tensor.defined() || !tensorDataOf(tensor)->isPending() ||
-        EffectsTurn::isTakenByOther() || isRecorded)
-      return;
+    if (hasPaused && isPending() && !EffectsTurn::isTakenByOther({owner}) &&
+        !isRecorded)
+      cut("a pause of " + std::to_string(pause.count()) +
+              " ms after a collective that other ranks may be waiting for",
+          /*wait=*/false);
+  }
+
+private:
+  /// Runs the thread's trace on behalf of another thread.
+  void cut(const std::string &reason, bool wait) {
     CallLogRow row;
-    row.op = "a pause of " + std::to_string(pause.count()) +
-             " ms after a collective that other ranks may be waiting for";
+    row.op = reason;
     row.location = shortText(placeOfCollective(number));
     row.calls = 1;
     // Not a copy: if the trace's thread schedules it at the same time, a copy
     // would still be pending and run the collectives again.
-    StepExecutor::get().syncTensors(tensor, /*wait=*/false);
+    const bool isCut = isPending();
+    StepExecutor::get().syncTensors(tensor, wait);
+    if (!isCut) // the ops are running
+      return;
     syncLog().add(row);
     count(Counter::graph_cuts);
   }
 
-private:
   /// Raises the error of a failed collective: a loop that reads nothing would
   /// otherwise continue after it.
   void raiseFailure() const {
@@ -112,23 +138,96 @@ private:
                    messageSuffix(captureLocation()) + ".");
   }
 
-  /// Whether the chain has failed. A new chain then begins after the
-  /// collectives that have run.
+  bool isDone() const {
+    HostDataPtr data = tensorDataOf(tensor)->data();
+    return data && data->isReady();
+  }
+
+  /// Whether the chain has failed. It then begins again after the collectives
+  /// that have run.
   bool hasFailed() const {
     HostDataPtr data = tensorDataOf(tensor)->data();
     return data && data->producer() && data->producer()->isDone() &&
            !data->producer()->hasSucceeded();
   }
 
-  Tensor tensor;
+  const int64_t chain;
   std::shared_ptr<LiveSet> owner;
+  Tensor tensor;
   int64_t number = 0;      // value of `tensor` after all traced ops
   bool isRecorded = false; // whether the last collective is part of a recording
+  uint64_t numTracedBefore = 0;
   std::set<int64_t> groups; // numbers of groups with a traced collective
 };
 
-Order &order() {
-  static auto *instance = new Order;
+/// The chains of all threads. Guarded by the trace lock.
+class Chains {
+public:
+  Chain &ofThisThread() {
+    const std::shared_ptr<LiveSet> &thread = LiveSet::ofThisThread();
+    if (Chain *own = find(thread))
+      return *own;
+    for (const auto &chain : all)
+      if (chain->isUnused()) {
+        chain->giveTo(thread);
+        return *chain;
+      }
+    all.push_back(std::make_unique<Chain>(int64_t(all.size()) + 1, thread));
+    return *all.back();
+  }
+
+  /// Runs the calling thread's traced collectives, or those of all threads if
+  /// it has traced none.
+  void run(const std::string &reader) {
+    if (Chain *own = find(LiveSet::ofThisThread()))
+      own->run(reader);
+    else
+      runAll(reader);
+  }
+
+  void runAll(const std::string &reader) {
+    forEach([&](Chain &chain) { chain.run(reader); });
+  }
+
+  /// Before a collective of `group`: runs the collectives of this group that
+  /// other threads have traced.
+  void runOthers(int64_t group, const std::string &reader) {
+    const std::shared_ptr<LiveSet> &thread = LiveSet::ofThisThread();
+    forEach([&](Chain &chain) {
+      if (!chain.isOf(thread) && chain.usesGroup(group))
+        chain.run(reader);
+    });
+  }
+
+  /// Returns whether collectives may still be pending.
+  bool runPaused(std::chrono::milliseconds pause) {
+    bool arePending = false;
+    forEach([&](Chain &chain) {
+      chain.runIfPaused(pause);
+      arePending = arePending || chain.isPending();
+    });
+    return arePending;
+  }
+
+private:
+  Chain *find(const std::shared_ptr<LiveSet> &thread) {
+    for (const auto &chain : all)
+      if (chain->isOf(thread))
+        return chain.get();
+    return nullptr;
+  }
+
+  /// Another thread may add a chain while `visit` waits.
+  template <typename Visit> void forEach(Visit visit) {
+    for (size_t i = 0; i < all.size(); ++i)
+      visit(*all[i]);
+  }
+
+  std::vector<std::unique_ptr<Chain>> all;
+};
+
+Chains &chains() {
+  static auto *instance = new Chains;
   return *instance;
 }
 
@@ -152,9 +251,11 @@ std::vector<Tensor> trace(const std::string &name,
 
 std::vector<IValue> argumentsOf(const Collective &collective) {
   int64_t number = groupNumber(collective.group);
-  order().note(number);
+  chains().runOthers(number, "a collective of another thread");
+  Chain &chain = chains().ofThisThread();
+  chain.noteGroup(number);
   Recording *recording = Recording::current();
-  const Tensor &before = order().current();
+  const Tensor &before = chain.current();
   if (recording)
     recording->noteOrder(tensorDataOf(before)->data());
   return {before, valueOf(collective.input), collective.kind,
@@ -167,7 +268,7 @@ Tensor torch_ltc::traceCollective(const Collective &collective) {
   std::unique_lock<TraceLock> lock(traceLock);
   std::vector<Tensor> results =
       trace("torch_ltc::collective", argumentsOf(collective));
-  order().advance(results[0]);
+  chains().ofThisThread().advance(results[0]);
   return results[1];
 }
 
@@ -175,54 +276,61 @@ StartedCollective torch_ltc::traceStart(const Collective &collective) {
   std::unique_lock<TraceLock> lock(traceLock);
   std::vector<Tensor> results =
       trace("torch_ltc::collective_start", argumentsOf(collective));
-  order().advance(results[0]);
+  chains().ofThisThread().advance(results[0]);
   return {results[0], collective.size, collective.input.scalar_type()};
 }
 
 Tensor torch_ltc::traceWait(const StartedCollective &collective) {
   std::unique_lock<TraceLock> lock(traceLock);
   Tensor result = trace("torch_ltc::collective_wait",
-                        {order().current(), collective.started, collective.size,
-                         int64_t(collective.dtype)})[0];
+                        {chains().ofThisThread().current(), collective.started,
+                         collective.size, int64_t(collective.dtype)})[0];
   if (TensorDataPtr data = tensorDataOf(result); data->isPending())
-    noteWait(data->value().node);
+    data->traceSet()->noteWait(data->value().node);
   return result;
 }
 
 Tensor torch_ltc::scheduledOrder() {
-  Tensor tensor = order().current();
+  Tensor tensor = chains().ofThisThread().current();
   if (tensorDataOf(tensor)->isPending())
     StepExecutor::get().syncTensors(tensor, /*wait=*/false);
   return tensor;
 }
 
 std::vector<LocationId> torch_ltc::lastPlaces(size_t count) {
-  return order().places(count);
+  return chains().ofThisThread().places(count);
 }
 
 void torch_ltc::noteReplayedCollectives(c10::ArrayRef<LocationId> places) {
   for (LocationId place : places)
-    order().notePlace(place);
+    chains().ofThisThread().notePlace(place);
 }
 
 void torch_ltc::runTracedCollectives(const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
-  order().run(reader);
+  chains().run(reader);
+}
+
+void torch_ltc::runAllTracedCollectives(const std::string &reader) {
+  std::unique_lock<TraceLock> lock(traceLock);
+  chains().runAll(reader);
 }
 
 void torch_ltc::runTracedCollectives(const ProcessGroupPtr &group,
                                      const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
-  order().runFor(groupNumber(group), reader);
+  chains().runOthers(groupNumber(group), reader);
+  chains().ofThisThread().run(reader);
 }
 
-void torch_ltc::runPausedCollectives(std::chrono::milliseconds pause) {
+bool torch_ltc::runPausedCollectives(std::chrono::milliseconds pause) {
   std::unique_lock<TraceLock> lock(traceLock);
   try {
-    order().runPaused(pause);
+    return chains().runPaused(pause);
   } catch (const std::exception &error) {
     // The ops stay pending, so that the thread that traced them sees the error.
     log(LogLevel::Info, "A trace with collectives paused, but couldn't run: " +
                             std::string(error.what()));
+    return false;
   }
 }

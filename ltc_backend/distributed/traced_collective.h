@@ -41,10 +41,9 @@ at::Tensor traceWait(const StartedCollective &collective);
 
 // Functions for steps that are replayed. The caller holds the trace lock.
 
-/// Returns the tensor at the end of the chain of collectives, after scheduling
-/// its computation if it is pending. Begins a new chain if another thread
-/// traced the last collective. If the chain has failed, raises its error once;
-/// after that, begins a new chain.
+/// Returns the tensor at the end of the calling thread's chain of collectives,
+/// after scheduling its computation if it is pending. If the chain has failed,
+/// raises its error once; after that, begins the chain again.
 at::Tensor scheduledOrder();
 /// The Python lines of the last `count` collectives that were traced.
 std::vector<LocationId> lastPlaces(size_t count);
@@ -52,21 +51,25 @@ std::vector<LocationId> lastPlaces(size_t count);
 /// traced.
 void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 
-/// Runs the ops traced so far and waits for them, if they include a collective:
-/// other ranks may need it to reach the event that `reader` is about to wait
-/// for.
+/// Runs the ops that the calling thread has traced so far and waits for them,
+/// if they include a collective: other ranks may need it to reach the event
+/// that `reader` is about to wait for. If the thread has traced no collective
+/// at all, does so for all threads.
 void runTracedCollectives(const std::string &reader);
-/// Like the overload above, but `reader` is an untraced collective of `group`.
-/// Runs another thread's ops only if `group` has a traced collective, so that a
-/// thread with a separate group (to save a checkpoint, for example) doesn't cut
-/// the other thread's step.
+/// Like `runTracedCollectives`, but for all threads.
+void runAllTracedCollectives(const std::string &reader);
+/// To be called before `reader`, an untraced collective of `group`. Runs
+/// another thread's ops only if this thread has traced a collective of `group`,
+/// so that a thread with a separate group (to save a checkpoint, for example)
+/// doesn't cut the other thread's step.
 void runTracedCollectives(const ProcessGroupPtr &group,
                           const std::string &reader);
 
-/// Runs the collectives that are pending, and the trace that they belong to,
-/// because no thread has traced an op for `pause` (collective_watchdog.h).
-/// Doesn't wait for them; the readers of their results raise their errors.
-void runPausedCollectives(std::chrono::milliseconds pause);
+/// Runs the pending collectives, and the traces that they belong to, of threads
+/// that have traced no op since the last call (collective_watchdog.h), which
+/// was `pause` ago. Doesn't wait for them; the readers of their results raise
+/// their errors. Returns whether other collectives are still pending.
+bool runPausedCollectives(std::chrono::milliseconds pause);
 
 } // namespace torch_ltc
 

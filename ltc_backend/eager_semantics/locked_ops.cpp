@@ -28,15 +28,21 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Whether the value of a lazy tensor isn't computed. Doesn't apply pending
-/// writes, which would trace ops.
-bool isPending(const at::Tensor &tensor) {
+/// Adds the traces of a tensor's value and of its base's value if these aren't
+/// computed. Doesn't apply pending writes, which would trace ops.
+void addPendingTraces(const at::Tensor &tensor, LiveSets &traces) {
   if (!isLazyWrapper(tensor))
-    return false;
+    return;
   auto *wrapper =
       at::functionalization::impl::unsafeGetFunctionalWrapper(tensor);
-  return !wrapper->is_up_to_date() ||
-         tensorDataOf(wrapper->value())->isPending();
+  auto *storage = static_cast<at::functionalization::FunctionalStorageImpl *>(
+      wrapper->storage().unsafeGetStorageImpl());
+  TensorDataPtr value = tensorDataOf(wrapper->value());
+  TensorDataPtr base = tensorDataOf(storage->base());
+  if (value && value->isPending())
+    traces.push_back(value->traceSet());
+  if (!wrapper->is_up_to_date() && base)
+    traces.push_back(base->traceSet());
 }
 
 /// While another thread compiles a graph with collectives, its results must not
@@ -44,8 +50,16 @@ bool isPending(const at::Tensor &tensor) {
 /// data only after the compilation.
 void waitForResults(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   auto arguments = torch::jit::last(stack, op.schema().arguments().size());
-  while (EffectsTurn::isTakenByOther() && anyTensor(arguments, isPending))
-    EffectsTurn::wait();
+  while (EffectsTurn::isAnyTaken()) {
+    LiveSets traces;
+    anyTensor(arguments, [&](const at::Tensor &tensor) {
+      addPendingTraces(tensor, traces);
+      return false;
+    });
+    if (!EffectsTurn::isTakenByOther(traces))
+      return;
+    EffectsTurn::wait(traces);
+  }
 }
 
 void lockedKernel(const c10::OperatorHandle &op, c10::DispatchKeySet keys,

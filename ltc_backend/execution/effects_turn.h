@@ -3,47 +3,59 @@
 #ifndef TORCH_LTC_EXECUTION_EFFECTS_TURN_H
 #define TORCH_LTC_EXECUTION_EFFECTS_TURN_H
 
+#include "graph/effects.h"
 #include "memory/blocking.h"
 
+#include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 namespace torch_ltc {
 
 /// The turn of a thread to schedule a graph with effects. Effects must run
 /// once, but the trace lock is released during a compilation, so another thread
-/// might schedule the same effects meanwhile.
+/// might schedule the same effects meanwhile. Threads whose graphs have no
+/// trace in common have their turns at the same time: otherwise each could wait
+/// for something that another rank does after the turn of the other thread.
 class EffectsTurn {
 public:
-  /// Returns false if it is another thread's turn. The caller holds the trace
-  /// lock.
-  bool take() {
+  /// Returns false if it is another thread's turn for one of `traces`. The
+  /// caller holds the trace lock.
+  bool take(const LiveSets &traces) {
     std::lock_guard<std::mutex> lock(mutex);
-    if (owner != std::thread::id())
-      return owner == std::this_thread::get_id();
-    owner = std::this_thread::get_id();
-    taken = true;
+    if (isAnyTakenByOther(traces))
+      return false;
+    for (const std::shared_ptr<LiveSet> &trace : traces)
+      if (owners.emplace(trace.get(), std::this_thread::get_id()).second)
+        taken.push_back(trace);
     return true;
   }
-  bool isTaken() const { return taken; }
-  /// Whether another thread than the calling one has the turn.
-  static bool isTakenByOther() {
+  bool isTaken() const { return !taken.empty(); }
+  static bool isAnyTaken() {
     std::lock_guard<std::mutex> lock(mutex);
-    return owner != std::thread::id() && owner != std::this_thread::get_id();
+    return !owners.empty();
   }
-  /// Waits for the other thread, and releases the trace lock meanwhile.
-  static void wait() {
+  /// Whether another thread than the calling one has the turn for one of
+  /// `traces`.
+  static bool isTakenByOther(const LiveSets &traces) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return isAnyTakenByOther(traces);
+  }
+  /// Waits for the other threads, and releases the trace lock meanwhile.
+  static void wait(const LiveSets &traces) {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    waitOrInterrupt(ended, lock, [] { return owner == std::thread::id(); });
+    waitOrInterrupt(ended, lock, [&] { return !isAnyTakenByOther(traces); });
   }
   void end() {
-    if (!std::exchange(taken, false))
+    if (taken.empty())
       return;
     std::lock_guard<std::mutex> lock(mutex);
-    owner = {};
+    for (const std::shared_ptr<LiveSet> &trace : taken)
+      owners.erase(trace.get());
+    taken.clear();
     ended.notify_all();
   }
   EffectsTurn() = default;
@@ -52,10 +64,18 @@ public:
   EffectsTurn &operator=(const EffectsTurn &) = delete;
 
 private:
+  static bool isAnyTakenByOther(const LiveSets &traces) {
+    return std::any_of(traces.begin(), traces.end(), [](const auto &trace) {
+      auto owner = owners.find(trace.get());
+      return owner != owners.end() &&
+             owner->second != std::this_thread::get_id();
+    });
+  }
+
   static inline std::mutex mutex;
   static inline std::condition_variable ended;
-  static inline std::thread::id owner;
-  bool taken = false;
+  static inline std::map<const LiveSet *, std::thread::id> owners;
+  LiveSets taken;
 };
 
 } // namespace torch_ltc

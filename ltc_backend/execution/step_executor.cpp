@@ -13,6 +13,7 @@
 #include "execution/expected_trace.h"
 #include "execution/program_choice.h"
 #include "execution/recording.h"
+#include "graph/effects.h"
 #include "graph/tensor_names.h"
 #include "graph/trace_cache.h"
 #include "memory/running_step.h"
@@ -76,13 +77,40 @@ struct Roots {
   }
 };
 
+/// Extends `candidates` (graph/effects.h), and takes the turn of the traces of
+/// which they are a part if there are effects. Returns the traces of the
+/// effects.
+LiveSets takeTurn(EffectsTurn &turn, std::vector<TensorDataPtr> &candidates) {
+  for (;;) {
+    LiveSets effects = addTracesOfEffects(candidates);
+    if (effects.empty())
+      return effects;
+    LiveSets traces = effects;
+    for (const TensorDataPtr &tensor : candidates)
+      if (std::find(traces.begin(), traces.end(), tensor->traceSet()) ==
+          traces.end())
+        traces.push_back(tensor->traceSet());
+    if (turn.take(traces))
+      return effects;
+    EffectsTurn::wait(traces);
+  }
+}
+
+/// The chain of collectives whose worker runs a graph with these effects.
+int64_t chainOf(const LiveSets &effects) {
+  const std::shared_ptr<LiveSet> &own = LiveSet::ofThisThread();
+  bool isOwn = effects.empty() ||
+               std::find(effects.begin(), effects.end(), own) != effects.end();
+  return (isOwn ? own : effects[0])->chain();
+}
+
 /// Whether there are more tensors to compute than when `roots` were collected:
 /// the thread that traced the effects continued, or another thread used their
 /// results, while this one had no trace lock. New values may depend on the
 /// effects' nodes, which must run only once.
 bool hasGrown(const Roots &roots) {
   std::vector<TensorDataPtr> tensors = roots.tensors;
-  addTraceOfEffects(tensors);
+  addTracesOfEffects(tensors);
   Roots now(std::move(tensors));
   return now.outputs != roots.outputs;
 }
@@ -234,8 +262,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   tracedSinceStep = full ? 0 : tracedSinceStep;
   std::unique_lock<TraceLock> lock(traceLock);
   EffectsTurn turn;
-  while (addTraceOfEffects(candidates) && !turn.take())
-    EffectsTurn::wait();
+  const LiveSets effects = takeTurn(turn, candidates);
   Roots roots(std::move(candidates));
   StepGraph stepGraph(roots.outputs, full);
   if (roots.values.empty())
@@ -278,6 +305,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.scalars = std::move(graph.scalars);
   step.program = program;
   step.number = stepCounter.load();
+  step.chain = chainOf(effects);
   step.isAwaited =
       wait || trigger == Trigger::Sync || program->isReadAtOnce.exchange(false);
   lastStep = {step.completion, program};
@@ -289,8 +317,8 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   CompletionPtr completion = step.completion;
   logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
                  stopwatch.seconds());
-  if (turn.isTaken())
-    noteEffectsScheduled();
+  for (const std::shared_ptr<LiveSet> &trace : effects)
+    trace->noteEffectsScheduled();
   turn.end();
   lock.unlock();
   if (wait)

@@ -1,31 +1,26 @@
-//===- step_queue.cpp - Scheduled steps, first in first out ---------------===//
+//===- step_queue.cpp - Scheduled steps and the threads that run them -----===//
 
 #include "execution/step_queue.h"
 
 #include "compilation/library_pages.h"
 #include "config/config.h"
 #include "config/log.h"
-#include "events/metrics.h"
-#include "events/step_log.h"
+#include "execution/step_run.h"
+#include "graph/live_tensors.h"
 #include "memory/running_step.h"
-#include "programs/partial_evaluation.h"
 #include "programs/worker_state.h"
 
 #include "torch_ltc-c/runtime.h"
 
-#include <ATen/FuncTorchTLS.h>
 #include <ATen/Parallel.h>
-#include <ATen/PythonTorchFunctionTLS.h>
-#include <ATen/SavedTensorHooks.h>
 #include <ATen/record_function.h>
-#include <c10/core/impl/PythonDispatcherTLS.h>
-#include <c10/core/impl/TorchDispatchModeTLS.h>
 #include <pthread.h>
 
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
+#include <map>
+#include <set>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -47,61 +42,99 @@ bool isShort(const ScheduledStep &step) {
   return seconds < 0 ? program.isSmall : seconds <= kMaxSecondsInCaller;
 }
 
-thread_local bool isWorker = false;
-
-/// torch's thread-local settings in a new thread.
-struct WorkerState {
-  at::ThreadLocalState all;
-  c10::impl::LocalDispatchKeySet keys = c10::impl::tls_local_dispatch_key_set();
-  c10::AutogradState gradients = c10::AutogradState::get_tls_state();
+/// A step that hasn't finished, and the buffers that it reads or overwrites: an
+/// overwritten buffer is also a parameter.
+struct Unfinished {
+  CompletionPtr completion;
+  std::vector<const Buffer *> parameters;
+  /// Whether `parameters` is filled, which a process with one worker saves.
+  bool areKnown = false;
 };
 
-/// Null until the worker has started; until then no step runs in the thread
-/// that scheduled it.
-std::atomic<const WorkerState *> workerState{nullptr};
+/// The scheduled steps of one chain of collectives, or of all threads that have
+/// none, and the thread that runs them in this order.
+struct Worker {
+  using Item = std::variant<ScheduledStep, std::function<void()>>;
+
+  std::deque<Item> items;
+  std::deque<Unfinished> unfinished;
+  size_t inFlight = 0;          // steps
+  size_t otherWork = 0;         // other items
+  bool isCallerRunning = false; // meanwhile the worker waits
+  std::condition_variable arrived;
+  std::thread thread;
+
+  bool isIdle() const { return inFlight + otherWork == 0; }
+  bool isFull() const {
+    return int64_t(inFlight) >=
+           std::max<int64_t>(1, config().max_steps_in_flight.get());
+  }
+};
+
+/// The program that the calling thread runs, while no other thread runs one.
+thread_local std::optional<const Program *> computing;
 
 class Queue {
 public:
-  void push(ScheduledStep step) { push(Item(std::move(step)), inFlight); }
-  void push(std::function<void()> work) {
-    push(Item(std::move(work)), otherWork);
+  void push(ScheduledStep step) {
+    std::lock_guard<std::mutex> lock(mutex);
+    Worker &worker = workerOf(step.chain);
+    ++worker.inFlight;
+    noteAccesses(worker, step);
+    push(worker, std::move(step));
+  }
+  void push(int64_t chain, std::function<void()> work) {
+    std::lock_guard<std::mutex> lock(mutex);
+    Worker &worker = workerOf(chain);
+    ++worker.otherWork;
+    push(worker, std::move(work));
   }
 
-  /// Runs the step on the calling thread if the queue is empty; otherwise
+  /// Runs the step on the calling thread if nothing precedes it; otherwise
   /// returns false.
   bool runIfIdle(ScheduledStep &step) {
+    Worker *worker;
     {
       std::lock_guard<std::mutex> lock(mutex);
-      if (inFlight || otherWork)
+      worker = &workerOf(step.chain);
+      if (isComputing || !worker->isIdle() || !isReady(*worker, step))
         return false;
-      ++inFlight;
-      isCallerRunning = true;
+      ++worker->inFlight;
+      noteAccesses(*worker, step);
+      worker->isCallerRunning = true;
+      isComputing = true;
+      computing = step.program.get();
     }
     {
       TraceLockRelease released;
-      run(std::move(step));
+      run(*worker, std::move(step));
     }
     std::lock_guard<std::mutex> lock(mutex);
-    if (!items.empty() || isEnding)
-      arrived.notify_one();
+    if (!worker->items.empty() || isEnding)
+      worker->arrived.notify_one();
     return true;
   }
 
-  bool isFull() {
+  bool isFull(int64_t chain) {
     std::lock_guard<std::mutex> lock(mutex);
-    return isFullLocked();
+    return workerOf(chain).isFull();
   }
 
-  void waitForRoom() {
+  void waitForRoom(int64_t chain) {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    waitOrInterrupt(changed, lock, [&] { return !isFullLocked(); });
+    Worker &worker = workerOf(chain);
+    waitOrInterrupt(changed, lock, [&] { return !worker.isFull(); });
   }
 
   void drain() {
     BlockingScope blocking;
     std::unique_lock<std::mutex> lock(mutex);
-    waitOrInterrupt(changed, lock, [&] { return inFlight + otherWork == 0; });
+    waitOrInterrupt(changed, lock, [&] {
+      return std::all_of(workers.begin(), workers.end(), [](const auto &entry) {
+        return entry.second.isIdle();
+      });
+    });
   }
 
   StepErrorPtr takeError() {
@@ -111,21 +144,169 @@ public:
   }
 
   void shutDown() {
+    std::vector<std::thread *> threads;
     {
       std::lock_guard<std::mutex> lock(mutex);
       isEnding = true;
+      for (auto &[chain, worker] : workers) {
+        worker.arrived.notify_one();
+        threads.push_back(&worker.thread);
+      }
     }
-    arrived.notify_one();
-    if (worker.joinable())
-      worker.join();
+    for (std::thread *thread : threads)
+      if (thread->joinable())
+        thread->join();
     std::lock_guard<std::mutex> lock(mutex);
     isEnding = false;
   }
 
-  void run(ScheduledStep step) {
+  /// Lets other threads run programs until `resume`, if the calling thread runs
+  /// one. Returns whether it does.
+  bool pause() {
+    if (!computing)
+      return false;
+    std::lock_guard<std::mutex> lock(mutex);
+    paused.insert(*computing);
+    endComputing();
+    return true;
+  }
+
+  void resume() {
+    std::unique_lock<std::mutex> lock(mutex);
+    paused.erase(*computing);
+    beginComputing(lock, *computing);
+  }
+
+  /// Called in a forked process, in which the workers don't exist. Overwrites
+  /// their handles, because joining or destroying a handle would end the
+  /// process.
+  void noteFork() {
+    isWorkerMissing = true;
+    for (auto &[chain, worker] : workers)
+      new (&worker.thread) std::thread;
+    new (&traceLock) TraceLock; // its owner may not exist either
+  }
+
+private:
+  Worker &workerOf(int64_t chain) {
+    auto found = workers.find(chain);
+    if (found != workers.end())
+      return found->second;
+    // If only one thread traces, the chain takes over the thread's worker: a
+    // second worker would have a second team of OpenMP threads.
+    if (chain && !isTracedByThreads())
+      if (auto node = workers.extract(0)) {
+        node.key() = chain;
+        return workers.insert(std::move(node)).position->second;
+      }
+    return workers[chain];
+  }
+
+  void push(Worker &worker, Worker::Item item) {
+    if (!worker.thread.joinable())
+      worker.thread = std::thread([this, &worker] { work(worker); });
+    worker.items.push_back(std::move(item));
+    worker.arrived.notify_one();
+  }
+
+  /// The completions of the other workers' unfinished steps that read or
+  /// overwrite a buffer that `step` overwrites.
+  std::vector<CompletionPtr> stepsBefore(const Worker &own,
+                                         const ScheduledStep &step) const {
+    std::vector<CompletionPtr> found;
+    for (const auto &[chain, worker] : workers)
+      for (const Unfinished &other : worker.unfinished)
+        if (&worker != &own && overwrites(step, other))
+          found.push_back(other.completion);
+    return found;
+  }
+
+  static bool overwrites(const ScheduledStep &step, const Unfinished &other) {
+    const auto &buffers = other.parameters;
+    for (size_t i = 0; i < step.outputs.size(); ++i)
+      if (step.program->outputs[i].place == OutputPlace::Donated &&
+          (!other.areKnown ||
+           std::find(buffers.begin(), buffers.end(), step.outputs[i].get()) !=
+               buffers.end()))
+        return true;
+    return false;
+  }
+
+  /// Whether the step needn't wait for steps of other workers.
+  bool isReady(const Worker &worker, const ScheduledStep &step) const {
+    if (workers.size() == 1)
+      return true;
+    auto isDone = [](const CompletionPtr &producer) {
+      return !producer || producer->isDone();
+    };
+    return std::all_of(step.producers.begin(), step.producers.end(), isDone) &&
+           stepsBefore(worker, step).empty();
+  }
+
+  /// Notes which steps the step has to follow, and which buffers later steps of
+  /// other workers mustn't overwrite before it has finished.
+  void noteAccesses(Worker &worker, ScheduledStep &step) {
+    step.follows = stepsBefore(worker, step);
+    Unfinished &accesses = worker.unfinished.emplace_back();
+    accesses.completion = step.completion;
+    accesses.areKnown = step.chain || workers.size() > 1;
+    if (accesses.areKnown)
+      for (const BufferPtr &parameter : step.parameters)
+        accesses.parameters.push_back(parameter.get());
+  }
+
+  void beginComputing(std::unique_lock<std::mutex> &lock,
+                      const Program *program) {
+    mayCompute.wait(lock,
+                    [&] { return !isComputing && !paused.contains(program); });
+    isComputing = true;
+    computing = program;
+  }
+
+  void endComputing() {
+    isComputing = false;
+    mayCompute.notify_all();
+  }
+
+  void work(Worker &worker) {
+    noteWorkerState();
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      worker.arrived.wait(lock, [&] {
+        return !worker.isCallerRunning && (isEnding || !worker.items.empty());
+      });
+      if (worker.items.empty())
+        return;
+      Worker::Item item = std::move(worker.items.front());
+      worker.items.pop_front();
+      auto *step = std::get_if<ScheduledStep>(&item);
+      if (step && workers.size() > 1) {
+        lock.unlock();
+        waitForOtherWorkers(*step);
+        lock.lock();
+      }
+      beginComputing(lock, step ? step->program.get() : nullptr);
+      lock.unlock();
+      if (step)
+        run(worker, std::move(*step));
+      else
+        run(worker, std::move(std::get<std::function<void()>>(item)));
+      lock.lock();
+    }
+  }
+
+  static void waitForOtherWorkers(const ScheduledStep &step) {
+    for (const CompletionPtr &other : step.follows)
+      other->wait();
+    for (const CompletionPtr &producer : step.producers)
+      if (producer)
+        producer->wait();
+  }
+
+  void run(Worker &worker, ScheduledStep step) {
     CompletionPtr completion = step.completion;
     CompletionPtr updatesCompletion = step.updatesCompletion;
-    Outcome outcome = runAndLog(std::move(step));
+    RunOutcome outcome = runStep(std::move(step));
     {
       // Under the lock, so that the threads that `finish` wakes see the queue
       // without this step.
@@ -135,273 +316,39 @@ public:
       StepOutcome all{outcome.error, outcome.staleInput};
       updatesCompletion->finish(all, std::move(outcome.ofUpdates));
       completion->finish(all, std::move(outcome.ofResults));
-      --inFlight;
-      isCallerRunning = false;
+      --worker.inFlight;
+      worker.unfinished.pop_front();
+      worker.isCallerRunning = false;
+      computing.reset();
+      endComputing();
     }
     changed.notify_all();
     giveBackIdleLibraries();
   }
 
-  /// Called in a forked process, in which the worker doesn't exist. Overwrites
-  /// its handle, because joining or destroying the handle would end the
-  /// process.
-  void noteFork() {
-    isWorkerMissing = true;
-    new (&worker) std::thread;
-    new (&traceLock) TraceLock; // its owner may not exist either
-  }
-
-private:
-  using Item = std::variant<ScheduledStep, std::function<void()>>;
-
-  void push(Item item, size_t &numItems) {
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      if (!worker.joinable())
-        worker = std::thread([this] { work(); });
-      ++numItems;
-      items.push_back(std::move(item));
-    }
-    arrived.notify_one();
-  }
-
-  struct Outcome {
-    StepErrorPtr error;
-    /// The error of the failed step that left an old value in an input.
-    StepErrorPtr staleInput;
-    /// If the step failed and its parameters are intact: the outcome of each
-    /// output as a result, and its outcome as an update of a parameter.
-    Completion::Outcomes ofResults = {}, ofUpdates = {};
-  };
-  /// For each parameter, the error because of which it has no value; null if it
-  /// has a value.
-  using InputErrors = std::vector<StepErrorPtr>;
-
-  bool isFullLocked() const {
-    return int64_t(inFlight) >=
-           std::max<int64_t>(1, config().max_steps_in_flight.get());
-  }
-
-  void work() {
-    noteWorkerState();
-    std::unique_lock<std::mutex> lock(mutex);
-    for (;;) {
-      arrived.wait(lock, [&] {
-        return !isCallerRunning && (isEnding || !items.empty());
-      });
-      if (items.empty())
-        return;
-      Item item = std::move(items.front());
-      items.pop_front();
-      lock.unlock();
-      if (auto *step = std::get_if<ScheduledStep>(&item))
-        run(std::move(*step));
-      else
-        run(std::move(std::get<std::function<void()>>(item)));
-      lock.lock();
-    }
-  }
-
-  void run(std::function<void()> work) {
+  void run(Worker &worker, std::function<void()> work) {
     work();
     work = nullptr; // releases what it holds
     {
       std::lock_guard<std::mutex> lock(mutex);
-      --otherWork;
+      --worker.otherWork;
+      computing.reset();
+      endComputing();
     }
     changed.notify_all();
   }
 
-  /// Runs the step and destroys it: its buffers must be released before waiting
-  /// threads are notified, because these may allocate at once.
-  Outcome runAndLog(ScheduledStep step) {
-    Stopwatch stopwatch;
-    Outcome outcome;
-    InputErrors inputErrors = checkInputs(step, outcome);
-    // Whether the donated parameters still hold the old values.
-    bool areParametersIntact = true;
-    if (!outcome.error)
-      if (auto failure = execute(step, areParametersIntact))
-        outcome.error = errorOf(step, failure->kind, failure->text);
-    if (outcome.error && areParametersIntact) {
-      try {
-        saveIntactResults(step, inputErrors, outcome);
-      } catch (const std::exception &) { // no memory for the results
-        outcome.ofResults.clear();
-        outcome.ofUpdates.clear();
-      }
-    }
-    double seconds = stopwatch.seconds();
-    if (step.headStart)
-      seconds += step.headStart->seconds;
-    step.program->lastSeconds = seconds;
-    recordTime(Timer::execute, seconds);
-    finishStepEvent(step.event, seconds);
-    return outcome;
-  }
-
-  static InputErrors checkInputs(const ScheduledStep &step, Outcome &outcome) {
-    InputErrors errors(step.parameters.size());
-    for (size_t i = 0; i < errors.size(); ++i) {
-      const CompletionPtr &producer = step.producers[i];
-      if (!producer)
-        continue;
-      const Buffer *buffer = step.parameters[i].get();
-      errors[i] = producer->waitFor(buffer);
-      if (!outcome.error)
-        outcome.error = errors[i];
-      if (!errors[i] && !outcome.staleInput)
-        outcome.staleInput = producer->oldValueError(buffer);
-    }
-    return errors;
-  }
-
-  static StepErrorPtr errorOf(const ScheduledStep &step, ErrorKind kind,
-                              const std::string &text) {
-    return std::make_shared<StepError>(kind, describe(step, text),
-                                       step.sequence, step.sequenceNumber);
-  }
-
-  /// After a failure that left the parameters intact, computes the results that
-  /// don't depend on the failed op. Other results that update a parameter get
-  /// the value from before the failed op, as in eager, or the parameter's old
-  /// value if the graph can't be evaluated.
-  static void saveIntactResults(const ScheduledStep &step,
-                                const InputErrors &inputErrors,
-                                Outcome &outcome) {
-    FailedRun failed{step.parameters,    inputErrors, step.scalars,
-                     step.nodeLocations, nullptr,     nullptr};
-    if (std::find(inputErrors.begin(), inputErrors.end(), outcome.error) ==
-        inputErrors.end())
-      failed.error = outcome.error;
-    failed.makeError = [&](ErrorKind kind, const std::string &text) {
-      return errorOf(step, kind, text);
-    };
-    std::vector<PartialResult> results = evaluateAround(*step.program, failed);
-    // The bytes are copied before any output is written, because an output may
-    // overwrite the old value of another output.
-    std::vector<std::pair<Buffer *, std::string>> copies;
-    for (size_t i = 0; i < step.outputs.size(); ++i) {
-      const Buffer *buffer = step.outputs[i].get();
-      StepErrorPtr error = outcome.error;
-      if (!results.empty())
-        error = results[i].error;
-      StepOutcome &result = outcome.ofResults[buffer];
-      StepOutcome &update = outcome.ofUpdates[buffer];
-      result = update = {error, outcome.staleInput};
-      std::optional<size_t> updated = step.program->outputs[i].updatedParameter;
-      if (!error || (updated && inputErrors[*updated]))
-        continue;
-      if (results.empty() ? !updated : !results[i].before.defined())
-        continue;
-      update = {nullptr, error};
-      if (!results.empty())
-        copies.emplace_back(step.outputs[i].get(), bytesOf(results[i].before));
-      else if (step.outputs[i] != step.parameters[*updated])
-        copies.emplace_back(step.outputs[i].get(),
-                            bytesOf(*step.parameters[*updated]));
-    }
-    for (size_t i = 0; i < results.size(); ++i)
-      if (results[i].value.defined() &&
-          step.program->outputs[i].place != OutputPlace::Forwarded)
-        copies.emplace_back(step.outputs[i].get(), bytesOf(results[i].value));
-    for (const auto &[buffer, bytes] : copies) {
-      buffer->materialize();
-      buffer->noteWrite();
-      std::memcpy(buffer->data(), bytes.data(), bytes.size());
-    }
-  }
-
-  static std::string bytesOf(const Buffer &buffer) {
-    return {static_cast<const char *>(buffer.data()), buffer.size()};
-  }
-
-  static std::string bytesOf(const at::Tensor &tensor) {
-    return {static_cast<const char *>(tensor.const_data_ptr()),
-            tensor.nbytes()};
-  }
-
-  struct Failure {
-    ErrorKind kind;
-    std::string text;
-  };
-
-  static std::optional<Failure> execute(ScheduledStep &step,
-                                        bool &areParametersIntact) {
-    std::vector<void *> parameters, outputs;
-    std::vector<uint64_t> contents;
-    for (const BufferPtr &buffer : step.parameters) {
-      parameters.push_back(buffer->data());
-      contents.push_back(buffer->contents());
-    }
-    RunConditions conditions = step.conditions;
-    conditions.locations = step.nodeLocations;
-    if (config().keep_weights.get())
-      conditions.parameterContents = contents;
-    if (step.headStart && isValid(*step.headStart, contents)) {
-      conditions.headStart = step.headStart.get();
-      count(Counter::early_ops, step.headStart->numOps);
-    }
-    try {
-      for (size_t i = 0; i < step.outputs.size(); ++i) {
-        Buffer &buffer = *step.outputs[i];
-        buffer.materialize();
-        if (step.program->outputs[i].place != OutputPlace::Forwarded)
-          buffer.noteWrite();
-        outputs.push_back(buffer.data());
-      }
-    } catch (const c10::Error &error) {
-      return Failure{kindOf(error), error.what_without_backtrace()};
-    }
-    areParametersIntact = step.program->numDonated == 0;
-    std::optional<at::ThreadLocalStateGuard> watched;
-    if (step.threadState)
-      watched.emplace(*step.threadState);
-    at::RecordFunction span(at::RecordScope::FUNCTION);
-    if (span.isActive())
-      span.before("torch_ltc::execute " + step.program->name.substr(0, 12));
-    RunningStepScope running;
-    try {
-      step.program->run(parameters, step.scalars, outputs, conditions);
-      return std::nullopt;
-    } catch (const RunError &error) {
-      areParametersIntact |= error.parametersIntact;
-      return Failure{error.kind, error.what()};
-    } catch (const c10::Error &error) {
-      return Failure{kindOf(error), error.what_without_backtrace()};
-    } catch (const std::exception &error) {
-      return Failure{ErrorKind::Runtime, error.what()};
-    }
-  }
-
-  /// Whether the head start succeeded and read the same contents as the step.
-  static bool isValid(const HeadStart &headStart,
-                      c10::ArrayRef<uint64_t> contents) {
-    bool isValid = !headStart.hasFailed;
-    for (size_t i = 0; i < contents.size(); ++i)
-      isValid = isValid && (!headStart.contents[i] ||
-                            headStart.contents[i] == contents[i]);
-    return isValid;
-  }
-
-  static std::string describe(const ScheduledStep &step,
-                              const std::string &message) {
-    return "Step " + std::to_string(step.number) +
-           " failed while it ran: " + message +
-           (step.location.empty() ? ""
-                                  : " [step ended at " + step.location + "]");
-  }
-
   std::mutex mutex;
-  std::condition_variable arrived; // the worker waits for this
-  std::condition_variable changed; // all other threads wait for this
-  std::deque<Item> items;
-  size_t inFlight = 0;          // steps
-  size_t otherWork = 0;         // other items
-  bool isCallerRunning = false; // meanwhile the worker waits
+  std::condition_variable mayCompute; // workers wait for this
+  std::condition_variable changed;    // all other threads wait for this
+  std::map<int64_t, Worker> workers;  // by the chain's number; 0: no chain
+  /// Whether a thread runs a program. A run that waits for other processes
+  /// pauses, so that it doesn't block other chains. A program whose run is
+  /// paused isn't run a second time, because it has only one set of buffers.
+  bool isComputing = false;
+  std::set<const Program *> paused;
   bool isEnding = false;
   StepErrorPtr firstError; // a read may have raised it already
-  std::thread worker;
 };
 
 Queue &queue() {
@@ -413,45 +360,22 @@ Queue &queue() {
   return *instance;
 }
 
+int64_t chainOfThisThread() { return LiveSet::ofThisThread()->chain(); }
+
 } // namespace
 
-void torch_ltc::noteWorkerState() {
-  isWorker = true;
-  workerState = new WorkerState;
+StepPause::StepPause() : isPaused(queue().pause()) {}
+
+StepPause::~StepPause() {
+  if (isPaused)
+    queue().resume();
 }
 
-/// Whether this thread has settings, other than dispatch keys and gradient
-/// modes, that affect Python code (for example, a custom op's kernel) or
-/// torch's kernels.
-static bool hasOtherSettings() {
-  return c10::impl::dispatch_mode_enabled() ||
-         c10::impl::PythonDispatcherTLS::get_state() ||
-         at::impl::torch_function_mode_enabled() ||
-         at::functorch::functorchTLSAccessor() ||
-         at::SavedTensorDefaultHooks::get_hooks();
+bool torch_ltc::isQueueFull() { return queue().isFull(chainOfThisThread()); }
+
+void torch_ltc::waitForRoomInQueue() {
+  queue().waitForRoom(chainOfThisThread());
 }
-
-WorkerStateGuard::WorkerStateGuard() {
-  const WorkerState *state = workerState;
-  if (isWorker || !state)
-    return;
-  if (hasOtherSettings()) {
-    all.emplace(state->all);
-    return;
-  }
-  keys.emplace(state->keys);
-  ownGradients = c10::AutogradState::get_tls_state();
-  c10::AutogradState::set_tls_state(state->gradients);
-}
-
-WorkerStateGuard::~WorkerStateGuard() {
-  if (ownGradients)
-    c10::AutogradState::set_tls_state(*ownGradients);
-}
-
-bool torch_ltc::isQueueFull() { return queue().isFull(); }
-
-void torch_ltc::waitForRoomInQueue() { queue().waitForRoom(); }
 
 int torch_ltc::numThreadsOfSteps() {
   int64_t threads = config().num_threads.get();
@@ -459,7 +383,7 @@ int torch_ltc::numThreadsOfSteps() {
 }
 
 void torch_ltc::runOnWorker(std::function<void()> work) {
-  queue().push(std::move(work));
+  queue().push(chainOfThisThread(), std::move(work));
 }
 
 void torch_ltc::scheduleStep(ScheduledStep step) {
@@ -469,7 +393,7 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   step.conditions.threads = numThreadsOfSteps();
   if (at::hasCallbacks())
     step.threadState.emplace();
-  else if (step.isAwaited && !config().num_threads.get() && workerState &&
+  else if (step.isAwaited && !config().num_threads.get() && hasWorkerState() &&
            isShort(step) && step.program->mayRunInCaller() &&
            queue().runIfIdle(step))
     return;

@@ -2,6 +2,7 @@
 
 #include "graph/live_tensors.h"
 
+#include "graph/effects.h"
 #include "graph/first_tensor.h"
 #include "graph/torch_dispatch.h"
 #include "ir/node.h"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <unordered_set>
 
 using namespace torch_ltc;
 using torch::lazy::LazyTensor;
@@ -55,7 +55,9 @@ std::vector<std::weak_ptr<LiveSet>> &threadSets() {
   return *sets;
 }
 
-struct ThreadSet {
+} // namespace
+
+struct torch_ltc::ThreadSet {
   std::shared_ptr<LiveSet> set = std::make_shared<LiveSet>();
   ThreadSet() {
     {
@@ -69,36 +71,13 @@ struct ThreadSet {
   }
   ~ThreadSet() {
     std::lock_guard<TraceLock> lock(traceLock);
+    set->hasEnded = true;
     if (set->numPending())
       orphans().push_back(set);
   }
 };
 
-/// The end of the chain of pending collectives. Guarded by the trace lock.
-TensorDataPtr &effects() {
-  static auto *tensor = new TensorDataPtr;
-  return *tensor;
-}
-
-/// Pending nodes that wait for a collective. Guarded by the trace lock.
-std::vector<torch::lazy::NodePtr> &waits() {
-  static auto *nodes = new std::vector<torch::lazy::NodePtr>;
-  return *nodes;
-}
-
-/// Puts the tensor of the effects first, so that all collectives start before
-/// the step waits for one, then the other tensors in order of creation. Tensors
-/// that were written again have moved to the end of the list; a stable order of
-/// the outputs keeps the graph's hash the same from step to step.
-void sortByAge(std::vector<TensorDataPtr> &tensors) {
-  auto age = [](const TensorDataPtr &tensor) {
-    return std::pair(tensor != effects(), tensor->unique_id);
-  };
-  std::sort(tensors.begin(), tensors.end(),
-            [&](const TensorDataPtr &a, const TensorDataPtr &b) {
-              return age(a) < age(b);
-            });
-}
+namespace {
 
 /// Gives access to the protected constructor, to create a temporary LazyTensor
 /// without an allocation: `LTCTensorImpl` copies the LazyTensor that it gets.
@@ -143,6 +122,8 @@ TensorData::~TensorData() {
   std::lock_guard<TraceLock> lock(traceLock);
   if (isLinked)
     liveSet->unlink(*this);
+  if (liveSet->endOfChain == this)
+    liveSet->endOfChain = nullptr;
 }
 
 Value TensorData::value() {
@@ -213,6 +194,7 @@ void LiveSet::link(TensorData &data) {
   last = &data;
   data.isLinked = true;
   ++count;
+  ++numLinked;
 }
 
 void LiveSet::unlink(TensorData &data) {
@@ -270,7 +252,7 @@ std::vector<TensorDataPtr> LiveSet::pending() {
   for (const std::shared_ptr<LiveSet> &set : adopted)
     set->collect(result);
   collect(result);
-  sortByAge(result);
+  sortForGraph(result);
   return result;
 }
 
@@ -279,94 +261,18 @@ size_t LiveSet::numPending() {
   return count;
 }
 
-void torch_ltc::setEffects(TensorDataPtr tensor) {
+uint64_t LiveSet::numTraced() {
   std::lock_guard<TraceLock> lock(traceLock);
-  effects() = std::move(tensor);
+  return numLinked;
 }
 
-namespace {
-
-using Nodes = std::unordered_set<const torch::lazy::Node *>;
-
-/// The pending waits, and the nodes of the chain of pending collectives that
-/// ends at `effect`: each collective's first operand is the one before it
-/// (distributed/collective_ops.h).
-Nodes effectNodes(TensorData &effect) {
-  Nodes found;
-  for (const torch::lazy::NodePtr &wait : waits())
-    found.insert(wait.get());
-  const torch::lazy::Node *node = effect.value().node.get();
-  while (!asGraphNode(node)->isData()) {
-    found.insert(node);
-    node = asGraphNode(node)->operandNode(0).get();
-  }
-  return found;
-}
-
-/// Whether the graph of `value` has one of the nodes `wanted`. Adds the nodes
-/// that it visits to `visited`, and skips those that are there.
-bool dependsOn(const Value &value, const Nodes &wanted, Nodes &visited) {
-  std::vector<const torch::lazy::Node *> stack = {value.node.get()};
-  while (!stack.empty()) {
-    const torch::lazy::Node *node = stack.back();
-    stack.pop_back();
-    if (wanted.count(node))
-      return true;
-    if (!visited.insert(node).second)
-      continue;
-    const GraphNode *graphNode = asGraphNode(node);
-    for (size_t i = 0; i < graphNode->numOperands(); ++i)
-      stack.push_back(graphNode->operandNode(i).get());
-  }
-  return false;
-}
-
-} // namespace
-
-void LiveSet::collectDependents(TensorData &effect,
-                                std::vector<TensorDataPtr> &result) {
-  std::vector<TensorDataPtr> candidates;
-  collect(candidates);
-  if (candidates.empty())
-    return;
-  Nodes found = effectNodes(effect), visited;
-  for (TensorDataPtr &tensor : candidates)
-    if (dependsOn(tensor->value(), found, visited)) {
-      result.push_back(std::move(tensor));
-      visited.clear(); // some of these nodes may depend on an effect
-    }
-}
-
-void torch_ltc::noteWait(torch::lazy::NodePtr wait) {
+std::vector<std::shared_ptr<LiveSet>> LiveSet::all() {
+  std::vector<std::shared_ptr<LiveSet>> sets;
   std::lock_guard<TraceLock> lock(traceLock);
-  waits().push_back(std::move(wait));
-}
-
-void torch_ltc::noteEffectsScheduled() {
-  std::lock_guard<TraceLock> lock(traceLock);
-  waits().clear();
-}
-
-bool torch_ltc::addTraceOfEffects(std::vector<TensorDataPtr> &tensors) {
-  std::lock_guard<TraceLock> lock(traceLock);
-  const TensorDataPtr &effect = effects();
-  if (!effect || tensors.empty() || !(effect->isPending() || !waits().empty()))
-    return false;
-  std::unordered_set<const TensorData *> known;
-  for (const TensorDataPtr &tensor : tensors)
-    known.insert(tensor.get());
-  size_t size = tensors.size();
-  std::vector<TensorDataPtr> others = effect->traceSet().pending();
   for (const std::weak_ptr<LiveSet> &weak : threadSets())
-    if (std::shared_ptr<LiveSet> set = weak.lock();
-        set && set.get() != &effect->traceSet())
-      set->collectDependents(*effect, others);
-  for (TensorDataPtr &tensor : others)
-    if (known.insert(tensor.get()).second)
-      tensors.push_back(std::move(tensor));
-  if (tensors.size() > size)
-    sortByAge(tensors);
-  return true;
+    if (std::shared_ptr<LiveSet> set = weak.lock())
+      sets.push_back(std::move(set));
+  return sets;
 }
 
 int64_t torch_ltc::numLiveTensors() {

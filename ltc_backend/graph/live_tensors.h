@@ -16,12 +16,14 @@
 #include <torch/csrc/lazy/core/tensor.h>
 
 #include <memory>
+#include <unordered_set>
 #include <vector>
 
 namespace torch_ltc {
 
 class LiveSet;
 class TensorData;
+struct ThreadSet;
 using TensorDataPtr = std::shared_ptr<TensorData>;
 
 /// State of a lazy tensor: a pending graph (`ir_value`), or data (`handle`).
@@ -52,7 +54,7 @@ public:
   torch::lazy::Shape shapeValue();
 
   /// The set of the thread that created the tensor.
-  LiveSet &traceSet() { return *liveSet; }
+  const std::shared_ptr<LiveSet> &traceSet() const { return liveSet; }
 
 private:
   friend class LiveSet;
@@ -66,10 +68,31 @@ public:
   /// The calling thread's set.
   static const std::shared_ptr<LiveSet> &ofThisThread();
 
-  /// Returns the pending tensors of this set and of ended threads: first the
-  /// tensor of the effects (setEffects), then all others in order of creation.
+  /// The sets of all threads, also of ended ones whose tensors are in use.
+  static std::vector<std::shared_ptr<LiveSet>> all();
+
+  /// Returns the pending tensors of this set and of ended threads, in the order
+  /// of `sortForGraph`.
   std::vector<TensorDataPtr> pending();
   size_t numPending();
+  /// Number of times that a tensor of the set became pending.
+  uint64_t numTraced();
+  /// Whether the set's thread has ended.
+  bool isOfEndedThread() const { return hasEnded; }
+
+  // Members for graph/effects.h.
+  /// Makes `tensor` the end of the thread's chain of collectives.
+  void setEffects(int64_t chain, const TensorDataPtr &tensor);
+  /// The number of the thread's chain; 0 if it has traced no collective.
+  int64_t chain() const { return chainNumber; }
+  bool isEndOfChain(const TensorDataPtr &tensor) const {
+    return endOfChain == tensor.get();
+  }
+  bool hasPendingEffects();
+  /// Notes a pending node that waits for a collective, which may be done once.
+  void noteWait(torch::lazy::NodePtr wait);
+  /// To be called when a graph with all pending effects has been scheduled.
+  void noteEffectsScheduled();
 
   /// Notes that `view`, a functional wrapper, was just written. If its memory
   /// is written again, the view's present value is never read, so `pending`
@@ -77,13 +100,17 @@ public:
   /// compiler from updating the memory in place.
   void noteWrittenView(const at::Tensor &view);
 
-  /// Adds the set's pending tensors that depend on the pending effects, whose
-  /// last one is `effect`.
-  void collectDependents(TensorData &effect,
+  /// Nodes of a graph.
+  using Nodes = std::unordered_set<const torch::lazy::Node *>;
+  /// The nodes of pending collectives, and of pending waits for collectives.
+  Nodes effectNodes();
+  /// Adds the set's pending tensors that depend on one of `nodes`.
+  void collectDependents(const Nodes &nodes,
                          std::vector<TensorDataPtr> &result);
 
 private:
   friend class TensorData;
+  friend struct ThreadSet;
   void dropOutdatedValues();
   void link(TensorData &data);
   void unlink(TensorData &data);
@@ -91,22 +118,14 @@ private:
 
   TensorData *first = nullptr, *last = nullptr;
   size_t count = 0;
+  uint64_t numLinked = 0;
+  bool hasEnded = false;
+  int64_t chainNumber = 0;
+  TensorData *endOfChain = nullptr;
+  std::vector<torch::lazy::NodePtr> waits;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> writtenViews;
   size_t sizeToPrune = 64; // of `writtenViews`
 };
-
-/// Makes `tensor` the end of the chain of pending collectives. They have
-/// effects other than computing values, so each must run exactly once.
-void setEffects(TensorDataPtr tensor);
-/// Notes a pending node that waits for a collective, which may be done once.
-void noteWait(torch::lazy::NodePtr wait);
-/// To be called when a graph with all pending effects has been scheduled.
-void noteEffectsScheduled();
-/// Extends `tensors`, whose graph is about to run: if effects are pending in a
-/// trace, all of that trace runs now, and the tensors of other threads that
-/// depend on the effects, so that no other graph contains their nodes
-/// afterwards. Returns whether the graph has effects.
-bool addTraceOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Number of lazy tensors in the process.
 int64_t numLiveTensors();

@@ -50,7 +50,7 @@ public:
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) override;
-  bool mayRunInCaller() const override { return true; }
+  bool mayRunInCaller() const override { return !waitsForRanks; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
 
   /// Returns the values of the graph's results, by node. Values that the run

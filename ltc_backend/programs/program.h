@@ -81,7 +81,8 @@ public:
   virtual std::vector<ProgramCommand> commands() const { return {}; }
   virtual int64_t arenaBytes() const { return 0; }
   /// Whether a thread that waits for a result may run the program: nothing in
-  /// the program may depend on the thread.
+  /// the program may depend on the thread. False if a run may wait for other
+  /// ranks: Ctrl-C would have to wait, too.
   virtual bool mayRunInCaller() const { return false; }
   /// A graph that computes the same results, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
@@ -134,7 +135,6 @@ public:
            const RunConditions &conditions) override;
   std::vector<ProgramCommand> commands() const override;
   int64_t arenaBytes() const override;
-  /// False if a run may wait for other ranks: Ctrl-C would have to wait, too.
   bool mayRunInCaller() const override { return !waitsForRanks; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
   size_t numKernels() const;

@@ -11,9 +11,11 @@
 
 namespace torch_ltc {
 
-/// Must be called by the worker thread at its start, when torch's settings are
+/// Must be called by each worker thread at its start, when torch's settings are
 /// those of a new thread.
 void noteWorkerState();
+/// Whether a worker thread has started.
+bool hasWorkerState();
 
 /// While such an object exists, the current thread has the settings that
 /// `noteWorkerState` noted. A thread that runs a step itself may be in a

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <latch>
 #include <thread>
 
@@ -174,6 +175,103 @@ TEST_F(StepQueueTest, ThreadsScheduleIndependently) {
     thread.join();
   EXPECT_EQ(waitForScheduledSteps(), nullptr);
   EXPECT_EQ(sum, 100);
+}
+
+ScheduledStep makeStep(int64_t chain, FunctionProgram::Function function) {
+  ScheduledStep step = makeStep(std::move(function));
+  step.chain = chain;
+  return step;
+}
+
+TEST_F(StepQueueTest, PausedChainDoesNotBlockOthers) {
+  std::latch hasPaused(1), mayEnd(1);
+  ScheduledStep waiting = makeStep(1, [&](float *, float *) {
+    StepPause pause;
+    hasPaused.count_down();
+    mayEnd.wait();
+  });
+  CompletionPtr paused = waiting.completion;
+  scheduleStep(std::move(waiting));
+  hasPaused.wait();
+  ScheduledStep step = makeStep(2, [](float *, float *) {});
+  CompletionPtr completion = step.completion;
+  scheduleStep(std::move(step));
+  EXPECT_EQ(completion->wait(), nullptr);
+  EXPECT_FALSE(paused->isDone());
+  mayEnd.count_down();
+  EXPECT_EQ(waitForScheduledSteps(), nullptr);
+}
+
+TEST_F(StepQueueTest, ChainsComputeOneAtATime) {
+  std::atomic<int> running{0}, most{0};
+  for (int i = 0; i < 60; ++i)
+    scheduleStep(makeStep(1 + i % 3, [&](float *, float *) {
+      most = std::max(most.load(), ++running);
+      --running;
+      StepPause pause;
+    }));
+  EXPECT_EQ(waitForScheduledSteps(), nullptr);
+  EXPECT_EQ(most, 1);
+}
+
+TEST_F(StepQueueTest, StepWaitsForReadersOfWhatItOverwrites) {
+  BufferPtr shared = Buffer::allocate(sizeof(float));
+  *static_cast<float *>(shared->data()) = 5;
+  std::latch hasPaused(1), mayEnd(1);
+  ScheduledStep reader = makeStep(1, [&](float *parameter, float *output) {
+    {
+      StepPause pause;
+      hasPaused.count_down();
+      mayEnd.wait();
+    }
+    *output = *parameter;
+  });
+  reader.parameters.push_back(shared);
+  reader.producers.push_back(nullptr);
+  BufferPtr read = reader.outputs[0];
+  scheduleStep(std::move(reader));
+  hasPaused.wait();
+
+  auto program = std::make_shared<FunctionProgram>(
+      [](float *, float *output) { *output = 7; });
+  program->outputs[0] = {.place = OutputPlace::Donated, .updatedParameter = 0};
+  program->numDonated = 1;
+  ScheduledStep writer = makeStep(program);
+  writer.chain = 2;
+  writer.parameters.push_back(shared);
+  writer.producers.push_back(nullptr);
+  writer.outputs[0] = shared;
+  CompletionPtr written = writer.completion;
+  scheduleStep(std::move(writer));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(written->isDone());
+  mayEnd.count_down();
+  EXPECT_EQ(waitForScheduledSteps(), nullptr);
+  EXPECT_EQ(contents(read), 5);
+  EXPECT_EQ(contents(shared), 7);
+}
+
+TEST_F(StepQueueTest, ProgramWhoseRunIsPausedIsNotRunAgain) {
+  std::atomic<int> runs{0};
+  std::latch hasPaused(1), mayEnd(1);
+  auto program = std::make_shared<FunctionProgram>([&](float *, float *) {
+    if (runs++)
+      return;
+    StepPause pause;
+    hasPaused.count_down();
+    mayEnd.wait();
+  });
+  for (int64_t chain : {1, 2}) {
+    ScheduledStep step = makeStep(program);
+    step.chain = chain;
+    scheduleStep(std::move(step));
+    hasPaused.wait();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(runs, 1);
+  mayEnd.count_down();
+  EXPECT_EQ(waitForScheduledSteps(), nullptr);
+  EXPECT_EQ(runs, 2);
 }
 
 } // namespace

@@ -118,7 +118,8 @@ void torch_ltc::bindDevice(py::module_ &module) {
       py::arg("device") = "", py::arg("wait") = false, NoGil());
   module.def(
       "run_traced_collectives",
-      [](const std::string &reader) { runTracedCollectives(reader); }, NoGil());
+      [](const std::string &reader) { runAllTracedCollectives(reader); },
+      NoGil());
   module.def(
       "wait_device_ops", [] { StepExecutor::get().waitForAll(); }, NoGil());
   module.def(
