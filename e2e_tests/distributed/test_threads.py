@@ -22,6 +22,8 @@ def test_groups_of_threads(use, pause):
     run_ranks(getattr(thread_group_cases, use), 2, pause)
 
 
-@pytest.mark.parametrize("use", ["hand_over_group", "share_weights", "fail_in_one_thread"])
+@pytest.mark.parametrize(
+    "use", ["hand_over_group", "share_weights", "fail_in_one_thread"]
+)
 def test_threads_together(use):
     run_ranks(getattr(thread_group_cases, use), 2)
