@@ -77,6 +77,11 @@ void Recording::close() {
   held.clear();
 }
 
+void Recording::noteRead(const std::string &opName) {
+  if (read.empty())
+    read = opName + messageSuffix(captureLocation());
+}
+
 void Recording::noteDraw(const HostDataPtr &data, Draw draw,
                          std::string distribution) {
   draws.emplace_back(data, std::move(draw));

@@ -59,6 +59,11 @@ public:
   ~Recording();
   void close();
 
+  /// Records that `opName` reads the value of a lazy tensor.
+  void noteRead(const std::string &opName);
+  /// The first such read: the op and its Python line; "" if there is none.
+  const std::string &firstRead() const { return read; }
+
   /// Records a random draw from `distribution`, such as "bernoulli(0.5)".
   void noteDraw(const HostDataPtr &data, Draw draw, std::string distribution);
   /// Records that `data` was copied from `source`, a CPU tensor.
@@ -117,6 +122,7 @@ private:
   std::vector<at::Tensor> held;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> weakReceivers;
   CpuReads cpuReads;
+  std::string read;
 };
 
 } // namespace torch_ltc

@@ -402,6 +402,9 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
 
 int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
                                   const std::string &opName) {
+  if (Recording *recording = Recording::current();
+      recording && !tensors.empty())
+    recording->noteRead(opName);
   std::vector<TensorDataPtr> wanted;
   bool isPending = false;
   for (const at::Tensor &tensor : tensors) {

@@ -65,6 +65,7 @@ void torch_ltc::bindCapture(py::module_ &module) {
                                    recording.distributions[i]);
              return list;
            })
+      .def_property_readonly("first_read", &Recording::firstRead)
       .def_property_readonly("reads_cpu_values", &Recording::readsCpuValues)
       .def_property_readonly("scalars", [](const Recording &recording) {
         return scalarValues(recording.scalars);

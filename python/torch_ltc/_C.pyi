@@ -189,6 +189,10 @@ class Recording:
         """Returns `data_key` and distribution ("bernoulli(0.5)") of each draw whose
         random numbers are still referenced."""
     @property
+    def first_read(self) -> str:
+        """The first op that read the value of a lazy tensor, and its Python line; "" if
+        none did."""
+    @property
     def reads_cpu_values(self) -> bool:
         """Whether the step read a number from a CPU tensor that is an argument, is
         derived from an argument, or was drawn."""

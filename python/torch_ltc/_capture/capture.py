@@ -338,14 +338,19 @@ class Captured:
 
     @staticmethod
     def _check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
+        if _metrics()["fallback_calls"] > fallbacks:
+            raise _NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
+        if recording.first_read:
+            raise _NotCapturable(
+                f"the function reads values, and a replay wouldn't: {recording.first_read}"
+            )
         if recording.runs != 1:
             raise _NotCapturable(
-                "the function reads values, so that its step isn't one program"
+                "its step isn't one program (option max_trace_ops, or a collective that "
+                "isn't traced)"
                 if recording.runs
                 else "the function computes nothing on device lazy"
             )
-        if _metrics()["fallback_calls"] > fallbacks:
-            raise _NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
         if watch.problem:
             raise _NotCapturable(watch.problem)
         if recording.reads_cpu_values:
