@@ -61,6 +61,28 @@ def _of_dtypes_that_are_not_sent(device, group, is_async):
         yield _reduced(x, dist.ReduceOp.SUM, group, is_async)
 
 
+def _messages_of_dtypes_that_are_not_traced(device, group, is_async):
+    size, rank = dist.get_world_size(group), dist.get_rank(group)
+    right = dist.get_global_rank(group, (rank + 1) % size)
+    left = dist.get_global_rank(group, (rank - 1) % size)
+    for dtype in (torch.int16, torch.complex64):
+        x, y = (
+            _numbers(device, 4, dtype=dtype),
+            torch.zeros(4, device=device, dtype=dtype),
+        )
+        # Each rank sends first: a send that waits for its receiver would never end.
+        send = dist.isend(x, right, group)
+        dist.recv(y, left, group)
+        send.wait()
+        yield y
+        ops = [
+            dist.P2POp(dist.irecv, y, left, group),
+            dist.P2POp(dist.isend, x * 2, right, group),
+        ]
+        _wait(dist.batch_isend_irecv(ops))
+        yield y
+
+
 def _views(device, group, is_async):
     """Reduces two views of a tensor, one of them transposed; yields the whole tensor."""
     whole = _numbers(device, 4, 6)
@@ -280,6 +302,7 @@ FORMS = [
     _all_reduce,
     _without_waiting,
     _of_dtypes_that_are_not_sent,
+    _messages_of_dtypes_that_are_not_traced,
     _views,
     _gathers,
     _scatters,
@@ -294,14 +317,22 @@ FORMS = [
     _errors,
 ]
 #: Forms in which some collectives need a cut.
-CUT = {_of_dtypes_that_are_not_sent, _all_reduce, _objects, _sparse, _errors}
+CUT = {
+    _of_dtypes_that_are_not_sent,
+    _messages_of_dtypes_that_are_not_traced,
+    _all_reduce,
+    _objects,
+    _sparse,
+    _errors,
+}
 
 
-def compare(rank: int, tier: str, split: bool) -> None:
+def compare(rank: int, split: bool, options: dict) -> None:
     import torch_ltc
     from counting import counting
 
-    torch_ltc.config.tier = tier
+    for name, value in options.items():
+        setattr(torch_ltc.config, name, value)
     group = dist.group.WORLD
     if split:
         half = dist.get_world_size() // 2
@@ -323,3 +354,24 @@ def compare(rank: int, tier: str, split: bool) -> None:
                 continue
             assert ours.dtype == eager.dtype, place
             assert ours.cpu().equal(eager), f"{place}: {ours} {eager}"
+
+
+def drop_works(rank: int) -> None:
+    import psutil
+
+    x = torch.ones(200_000, device="lazy")
+    y, answer = torch.zeros_like(x), torch.zeros(1, device="lazy")
+    sizes = []
+    for i in range(300):
+        if rank == 0:
+            dist.isend(x, 1)
+            dist.recv(answer, 1)
+            answer.cpu()
+        else:
+            dist.recv(y, 0)
+            assert y.sum().item() == 200_000
+            dist.send(answer, 0)
+        if i in (150, 299):
+            sizes.append(psutil.Process().memory_info().rss)
+    grown = (sizes[1] - sizes[0]) / x.nbytes
+    assert grown < 30, f"150 messages: {grown:.0f} copies"

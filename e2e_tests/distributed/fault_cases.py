@@ -3,15 +3,18 @@ rank of test_faults.py calls one of these functions."""
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+import torch_ltc
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -25,8 +28,6 @@ def _line_of(text: str) -> str:
 
 def compare_programs(rank: int) -> None:
     """If ranks begin different collectives, the error on each rank names all of them."""
-    import torch_ltc
-
     torch_ltc.config.check_collectives = True
     x = torch.ones(8, device="lazy")
     dist.all_reduce(x)
@@ -60,8 +61,6 @@ def compare_programs(rank: int) -> None:
 def fail_in_exchange(rank: int) -> None:
     """A failed step ends only after its exchanges with other ranks have ended, because they
     use its memory."""
-    import torch_ltc
-
     torch_ltc.config.tier = "compile"
     store = dist.distributed_c10d._get_default_store()
     x = torch.ones(64, 64, device="lazy")
@@ -89,8 +88,6 @@ def fail_in_exchange(rank: int) -> None:
 
 def be_late(rank: int, folder: str) -> None:
     """The error after a timeout names the collective, its line and the missing rank."""
-    import torch_ltc
-
     values = torch.ones(4, device="lazy")
     x = values.clone()
     torch_ltc.mark_step()
@@ -119,8 +116,6 @@ def notice_later(rank: int) -> None:
     x = torch.ones(4, device="lazy")
     if rank == 1:
         return
-    import torch_ltc
-
     with pytest.raises(RuntimeError, match="noticed at the next collective"):
         for _ in range(100):
             dist.all_reduce(x)
@@ -128,11 +123,37 @@ def notice_later(rank: int) -> None:
             time.sleep(0.1)
 
 
+def fail_unnoticed(rank: int) -> None:
+    """Rank 0 ends after collectives that rank 1 didn't reach, without reading a value."""
+    x = torch.ones(4, device="lazy")
+    for _ in range(2 - rank):
+        dist.all_reduce(x)
+        torch_ltc.mark_step()
+    sys.exit(0)
+
+
+def wait_shortly(rank: int, folder: str) -> None:
+    """A wait with a timeout ends with an error, long before the group's timeout."""
+    x = torch.zeros(3, device="lazy")
+    gave_up = Path(folder) / "gave up"
+    if rank == 1:
+        begin = time.monotonic()
+        with pytest.raises(RuntimeError, match=r"after 700 ms.*fault_cases\.py:"):
+            dist.irecv(x, 0).wait(datetime.timedelta(seconds=0.7))
+        assert 0.6 < time.monotonic() - begin < 20
+        gave_up.touch()
+        assert x.tolist() == [5.0] * 3  # the message arrives later
+        assert dist.irecv(x, 0).wait(datetime.timedelta(seconds=30))
+    else:
+        while not gave_up.exists():
+            time.sleep(0.02)
+        for _ in range(2):
+            dist.send(torch.full((3,), 5.0, device="lazy"), 1)
+
+
 def pause_after_collective(rank: int, folder: str) -> None:
     """Rank 0 sends a value that it never reads, then waits for a file that rank 1 writes
     when it has the value."""
-    import torch_ltc
-
     value = torch.full((4,), float(rank), device="lazy") + 3
     dist.broadcast(value, 0)  # of the pause
     received = Path(folder) / "received"

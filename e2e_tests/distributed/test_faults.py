@@ -13,9 +13,11 @@ from distributed.fault_cases import (
     compare_programs,
     die,
     fail_in_exchange,
+    fail_unnoticed,
     leave_traced,
     notice_later,
     pause_after_collective,
+    wait_shortly,
 )
 from distributed.launching import exit_codes, run_ranks
 
@@ -34,6 +36,15 @@ def test_a_late_rank(tmp_path):
 
 def test_errors_are_noticed_without_reads():
     run_ranks(notice_later, 2)
+
+
+def test_an_unnoticed_error_sets_the_exit_code():
+    timeout = datetime.timedelta(seconds=6)
+    assert exit_codes(fail_unnoticed, 2, timeout=timeout) == [1, 0]
+
+
+def test_a_wait_with_a_timeout(tmp_path):
+    run_ranks(wait_shortly, 2, str(tmp_path))
 
 
 def test_the_end_of_a_process_runs_its_collectives(tmp_path):

@@ -7,11 +7,11 @@
 #include "compilation/interruptible_work.h"
 #include "compilation/library_pages.h"
 #include "config/config.h"
-#include "config/log.h"
 #include "device/backend.h"
 #include "device/registration.h"
 #include "distributed/collective_watchdog.h"
 #include "distributed/traced_collective.h"
+#include "events/unraised_errors.h"
 #include "execution/step_executor.h"
 #include "execution/step_queue.h"
 #include "memory/running_step.h"
@@ -62,6 +62,7 @@ void torch_ltc::initialize() {
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
   registerFirstKernels();
+  watchExitCode();
   giveBackOwnPages();
   initialized = true;
 }
@@ -76,7 +77,7 @@ void torch_ltc::finishCollectives() {
   try {
     runAllTracedCollectives("the end of the process");
   } catch (const c10::Error &error) {
-    log(LogLevel::Warning, error.what_without_backtrace());
+    reportUnraisedError(error.what_without_backtrace());
   }
 }
 

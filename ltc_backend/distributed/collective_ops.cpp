@@ -169,6 +169,7 @@ void runCollective(const Tensor &order, const Tensor &input,
     int64_t awaited = input.item<int64_t>();
     if (std::optional<Begun> begun = collectives().remove(awaited))
       finish(awaited, *begun);
+    collectives().keep(number, output);
     return;
   }
   finish(number,

@@ -7,8 +7,25 @@
 #include <ATen/core/ivalue.h>
 
 #include <algorithm>
+#include <deque>
 
 using namespace torch_ltc;
+
+/// A sender that drops the Work never waits for its message. Waiting in its
+/// place as soon as it does so could be a deadlock: the receiver may send a
+/// message first. Without a wait, the message's copy would never be released.
+/// So this many later messages of the thread are sent before the wait.
+static constexpr size_t kMaxUnwaited = 64;
+
+static void finishLater(std::function<void()> finish) {
+  thread_local std::deque<std::function<void()>> unwaited;
+  unwaited.push_back(std::move(finish));
+  if (unwaited.size() <= kMaxUnwaited)
+    return;
+  finish = std::move(unwaited.front());
+  unwaited.pop_front();
+  finish();
+}
 
 LazyWork::LazyWork(std::vector<at::Tensor> outputs,
                    std::function<void()> finish, std::function<int()> source)
@@ -23,10 +40,13 @@ LazyWork::~LazyWork() {
       std::any_of(outputs.begin(), outputs.end(), [](const at::Tensor &output) {
         return output.use_count() > 1;
       });
-  if (!finishOnce || !isReadable)
+  if (!finishOnce || (!isReadable && !outputs.empty()))
     return;
   try {
-    synchronize();
+    if (isReadable)
+      synchronize();
+    else
+      finishLater(std::move(finishOnce));
   } catch (const std::exception &error) {
     TORCH_WARN("The results of a collective that nothing has waited for are "
                "lost: ",
@@ -39,8 +59,10 @@ void LazyWork::synchronize() {
     finish();
 }
 
-bool LazyWork::wait(std::chrono::milliseconds) {
+bool LazyWork::wait(std::chrono::milliseconds timeout) {
   synchronize();
+  if (timeout != kNoTimeout)
+    waitForTracedCollectives(timeout);
   return true;
 }
 

@@ -1,7 +1,7 @@
 //===- lazy_work.h - Result of a traced collective --------------*- C++ -*-===//
 //
 // Waiting for a LazyWork only traces a wait, on which the readers of the
-// outputs depend; the calling thread continues.
+// outputs depend; the calling thread continues, unless it waits with a timeout.
 //
 //===----------------------------------------------------------------------===//
 

@@ -137,7 +137,7 @@ IValue onCpu(const IValue &value) {
   return list;
 }
 
-/// Runs eager's kernel immediately, for arguments that can't be traced: the
+/// Begins eager's kernel immediately, for arguments that can't be traced: the
 /// kernel supports or rejects them.
 WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   runTracedCollectives(op.schema().name());
@@ -145,21 +145,26 @@ WorkPtr runEagerly(const OperatorHandle &op, c10::ArrayRef<IValue> arguments) {
   for (const IValue &argument : arguments)
     stack.push_back(onCpu(argument));
   Tensors outputs, values;
-  appendTensors(arguments[0], outputs);
-  appendTensors(stack[0], values);
+  if (op.schema().name() != "c10d::send") {
+    appendTensors(arguments[0], outputs);
+    appendTensors(stack[0], values);
+  }
   op.redispatchBoxed(DispatchKeySet(DispatchKey::CPU), &stack);
   if (stack.empty()) // monitored_barrier_
     return nullptr;
-  try {
-    stack.back().toCustomClass<c10d::Work>()->wait();
-  } catch (...) { // the waiting caller gets the error
-    return c10::make_intrusive<LazyWork>(
-        std::move(outputs),
-        [error = std::current_exception()] { std::rethrow_exception(error); });
-  }
-  for (size_t i = 0; i < outputs.size(); ++i)
-    outputs[i].copy_(values[i]);
-  return c10::make_intrusive<LazyWork>(std::move(outputs), nullptr);
+  auto work = stack.back().toCustomClass<c10d::Work>();
+  auto source = [work] { return work->sourceRank(); };
+  auto finish = [outputs, values, work] {
+    {
+      BlockingScope blocking;
+      work->wait();
+    }
+    at::AutoDispatchBelowADInplaceOrView below;
+    for (size_t i = 0; i < outputs.size(); ++i)
+      outputs[i].copy_(values[i]);
+  };
+  return c10::make_intrusive<LazyWork>(std::move(outputs), std::move(finish),
+                                       std::move(source));
 }
 
 /// Replaces the arguments of a "c10d" op by its results.

@@ -22,6 +22,7 @@
 
 #include <memory>
 #include <set>
+#include <thread>
 #include <utility>
 
 using namespace torch_ltc;
@@ -309,6 +310,26 @@ void torch_ltc::noteReplayedCollectives(c10::ArrayRef<LocationId> places) {
 void torch_ltc::runTracedCollectives(const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
   chains().run(reader);
+}
+
+void torch_ltc::waitForTracedCollectives(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kInterval{1};
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  HostDataPtr last;
+  {
+    std::unique_lock<TraceLock> lock(traceLock);
+    last = tensorDataOf(scheduledOrder())->data();
+  }
+  while (!last->isReady()) {
+    TORCH_CHECK(std::chrono::steady_clock::now() < end,
+                "Work.wait: the collective, or one before it, hasn't finished "
+                "after ",
+                timeout.count(), " ms", messageSuffix(captureLocation()), ".");
+    BlockingScope blocking;
+    std::this_thread::sleep_for(kInterval);
+    checkSignals();
+  }
+  last->wait();
 }
 
 void torch_ltc::runAllTracedCollectives(const std::string &reader) {

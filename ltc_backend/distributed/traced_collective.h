@@ -56,6 +56,9 @@ void noteReplayedCollectives(c10::ArrayRef<LocationId> places);
 /// that `reader` is about to wait for. If the thread has traced no collective
 /// at all, does so for all threads.
 void runTracedCollectives(const std::string &reader);
+/// Runs the ops that the calling thread has traced so far. Throws if they
+/// haven't finished after `timeout`.
+void waitForTracedCollectives(std::chrono::milliseconds timeout);
 /// Like `runTracedCollectives`, but for all threads.
 void runAllTracedCollectives(const std::string &reader);
 /// To be called before `reader`, an untraced collective of `group`. Runs

@@ -4,7 +4,7 @@
 
 #include "compilation/library_pages.h"
 #include "config/config.h"
-#include "config/log.h"
+#include "events/unraised_errors.h"
 #include "execution/step_run.h"
 #include "graph/live_tensors.h"
 #include "memory/running_step.h"
@@ -421,5 +421,5 @@ bool torch_ltc::canKeepOldValue(const CompletionPtr &producer) {
 void torch_ltc::shutDownStepQueue() {
   queue().shutDown();
   if (StepErrorPtr error = queue().takeError())
-    log(LogLevel::Warning, error->report());
+    reportUnraisedError(error->report());
 }

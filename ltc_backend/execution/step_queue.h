@@ -65,8 +65,8 @@ StepErrorPtr waitForScheduledSteps();
 /// null if no step computed it.
 bool canKeepOldValue(const CompletionPtr &producer);
 
-/// Runs the scheduled steps, then ends the workers. Logs an error that hasn't
-/// been raised.
+/// Runs the scheduled steps, then ends the workers. Reports an error that
+/// hasn't been raised (events/unraised_errors.h).
 void shutDownStepQueue();
 
 } // namespace torch_ltc

@@ -28,7 +28,13 @@ namespace {
 
 std::atomic<int64_t> liveTensors{0};
 std::atomic<int> tracingThreads{0}; // including ended ones
-void (*secondThreadHook)() = nullptr;
+/// Null if it isn't set or has been called.
+std::atomic<void (*)()> secondThreadHook{nullptr};
+
+void callSecondThreadHook() {
+  if (auto hook = secondThreadHook.exchange(nullptr))
+    hook();
+}
 
 bool isGraph(const Value &value) {
   return value.node && !asGraphNode(value.node.get())->isData();
@@ -66,8 +72,8 @@ struct torch_ltc::ThreadSet {
                     [](const auto &set) { return set.expired(); });
       threadSets().push_back(set);
     }
-    if (tracingThreads.fetch_add(1) == 1 && secondThreadHook)
-      secondThreadHook();
+    if (tracingThreads.fetch_add(1) > 0)
+      callSecondThreadHook();
   }
   ~ThreadSet() {
     std::lock_guard<TraceLock> lock(traceLock);
@@ -303,7 +309,11 @@ bool torch_ltc::isTracedByThreads() {
   return tracingThreads.load(std::memory_order_relaxed) > 1;
 }
 
-void torch_ltc::onSecondThread(void (*hook)()) { secondThreadHook = hook; }
+void torch_ltc::onSecondThread(void (*hook)()) {
+  secondThreadHook = hook;
+  if (tracingThreads > 1) // while the first tensor was being prepared
+    callSecondThreadHook();
+}
 
 TensorAccess::TensorAccess() {
   LiveSet::ofThisThread(); // a second thread makes ops lock

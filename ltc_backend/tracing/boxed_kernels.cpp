@@ -2,6 +2,8 @@
 
 #include "tracing/boxed_kernels.h"
 
+#include <mutex>
+
 using namespace torch_ltc;
 
 namespace {
@@ -52,9 +54,15 @@ void torch_ltc::registerBoxedKernel(const c10::OperatorName &name,
   // Never destroyed: deregistration at exit would race with that of other
   // libraries.
   static auto *handles = new std::vector<c10::RegistrationHandleRAII>;
-  handles->push_back(c10::Dispatcher::singleton().registerImpl(
-      name, key, std::move(kernel), std::nullopt, nullptr,
-      "registered by torch_ltc"));
+  static std::mutex mutex;
+  c10::RegistrationHandleRAII handle =
+      c10::Dispatcher::singleton().registerImpl(name, key, std::move(kernel),
+                                                std::nullopt, nullptr,
+                                                "registered by torch_ltc");
+  // One thread may register what the first lazy tensor needs while another one
+  // registers what a second thread needs (graph/live_tensors.h).
+  std::scoped_lock lock(mutex);
+  handles->push_back(std::move(handle));
 }
 
 c10::OperatorHandle torch_ltc::findOp(const c10::OperatorName &name) {
