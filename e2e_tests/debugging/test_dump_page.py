@@ -107,7 +107,7 @@ PLACE = re.compile(r"#ltc.place<arena (\d+).*?bytes = (\d+), live = (\d+) to (\d
 
 
 def test_a_notebook_shows_the_last_page_in_a_frame(dumps: Path) -> None:
-    pages = dump_page.write_pages(dumps)
+    pages = dump_page.write_pages(str(dumps))
     frames = []
 
     class Frames(HTMLParser):

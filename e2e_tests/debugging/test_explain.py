@@ -113,7 +113,9 @@ def test_a_loop_on_another_device_is_named() -> None:
 
 
 def test_what_explain_refuses() -> None:
-    with pytest.raises(TypeError, match="calls a function, but got a int"):
+    with pytest.raises(
+        TypeError, match="calls a function, but got an object of class int"
+    ):
         torch_ltc.explain(5)
     with pytest.raises(ValueError, match="at least one step, not 0"):
         torch_ltc.explain(lambda: None, steps=0)
@@ -402,3 +404,20 @@ def test_log_handlers_may_ask() -> None:
     output = run_python(HANDLERS_THAT_ASK, timeout=60).stdout
     assert output.count("(option step_log_file)") == 1, output
     assert "cache" in output, output
+
+
+def test_the_list_that_grows_is_named() -> None:
+    """A container of older tensors of the same line, or of few new ones, isn't."""
+    inputs = torch.ones(3, device="lazy")
+    constant: list[torch.Tensor] = []
+    losses: list[torch.Tensor] = []
+
+    def keep(target: list[torch.Tensor]) -> None:
+        target.append((inputs * 2).sum())
+
+    for _ in range(20):
+        keep(constant)
+    page = torch_ltc.explain(lambda: keep(losses))
+    (finding,) = [finding for finding in page.findings if finding.kind == "memory"]
+    assert "each step leaves 1 more tensor alive" in finding.sentence
+    assert "held by the list 'losses'" in finding.sentence, finding.sentence

@@ -103,3 +103,16 @@ def test_each_listed_command_runs() -> None:
     for module in commands:
         result = run_package("--help", module=module)
         assert result.returncode == 0 and "usage" in result.stdout, module
+
+
+def test_the_program_is_compiled() -> None:
+    """A broken code generator is noticed, whatever tier the environment asks for."""
+    program = """
+        import torch_ltc
+        from torch_ltc import doctor
+        doctor.examine()
+        assert torch_ltc.metrics()["compilations"] == 1, torch_ltc.compile_log()
+        assert torch_ltc.config.tier == "interpret"
+    """
+    result = run_python(program, TORCH_LTC_TIER="interpret")
+    assert result.returncode == 0, result.stderr

@@ -64,9 +64,9 @@ constexpr const char *anyNumber = "<number>";
 std::string listed(const std::vector<std::string> &choices) {
   std::string text;
   for (const std::string &choice : choices)
-    text += (text.empty() ? "" : ", ") + (choice.empty() ? "an empty text"
+    text += (text.empty() ? "" : ", ") + (choice.empty() ? "the empty string"
                                           : choice == anyNumber
-                                              ? "a number that isn't negative"
+                                              ? "a non-negative number"
                                               : choice);
   return text;
 }

@@ -63,11 +63,16 @@ void torch_ltc::explainSync(const CallLogRow &event) {
 void torch_ltc::explainFallback(const CallLogRow &event, int64_t calls) {
   if (!isPowerOfTen(calls))
     return;
+  std::string cuts =
+      event.syncs == 0 ? "didn't cut the graph."
+      : event.syncs == 1
+          ? "cut the graph once."
+          : "cut the graph " + std::to_string(event.syncs) + " times.";
   say(calls, event.op + atLine(event.location) + " ran eagerly on the CPU (" +
                  event.reason + "), which took " +
                  inMilliseconds(event.seconds) + ", moved " +
-                 std::to_string(event.bytes) + " bytes and cut the graph " +
-                 std::to_string(event.syncs) + " times." + soFar(calls));
+                 std::to_string(event.bytes) + " bytes and " + cuts +
+                 soFar(calls));
 }
 
 void torch_ltc::explainUndonated(
@@ -95,7 +100,8 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
   }
   std::string sentence = "Step " + std::to_string(event.step) +
                          atLine(event.location) + " needed a new program of " +
-                         std::to_string(event.ops) + " ops (" + event.origin +
+                         std::to_string(event.ops) +
+                         (event.ops == 1 ? " op (" : " ops (") + event.origin +
                          ", " + inMilliseconds(event.seconds) + "): ";
   if (isPowerOfTen(programs) && programs > 1)
     log(LogLevel::Warning,

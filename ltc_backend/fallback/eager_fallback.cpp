@@ -19,6 +19,7 @@
 #include "ir/op_record.h"
 #include "ir/tensor_arguments.h"
 #include "memory/blocking.h"
+#include "memory/lazy_device.h"
 #include "shape/strides.h"
 #include "source/source_location.h"
 
@@ -66,8 +67,10 @@ public:
   int64_t bytes = 0;
 
   IValue convert(const IValue &value, bool written) {
-    if (value.isDevice() && value.toDevice().is_lazy())
+    if (value.isDevice() && value.toDevice().is_lazy()) {
+      checkLazyDevice(value.toDevice());
       return c10::Device(c10::kCPU);
+    }
     return mapTensors(value, [&](const at::Tensor &tensor) {
       return toCpu(tensor, written);
     });

@@ -17,6 +17,9 @@ struct LazyDeviceType final : torch::lazy::BackendDeviceType {
 
 /// The device "lazy:0".
 const torch::lazy::BackendDevice &lazyDevice();
+/// Throws c10::Error for a lazy device that doesn't exist. Each kernel with a
+/// device argument must call it.
+void checkLazyDevice(c10::Device device);
 
 /// Lazy tensors use this device's autocast, because torch 2.13 has no autocast
 /// for lazy tensors. HPU's autocast has no kernels, and its default dtype is

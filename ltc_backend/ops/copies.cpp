@@ -8,6 +8,7 @@
 #include "execution/recording.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
+#include "memory/lazy_device.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"

@@ -11,6 +11,7 @@
 #include "fallback/eager_fallback.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
+#include "memory/lazy_device.h"
 #include "ops/draws.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
@@ -44,7 +45,11 @@ void kernel(const OperatorHandle &op, Stack *stack) {
   if (isFallbackForced(name))
     return runFallback(op, *stack, "forced");
   size_t numArguments = op.schema().arguments().size();
-  Tensor result = formula(torch::jit::last(*stack, numArguments));
+  ArgumentsRef arguments = torch::jit::last(*stack, numArguments);
+  for (const IValue &argument : arguments)
+    if (argument.isDevice())
+      checkLazyDevice(argument.toDevice());
+  Tensor result = formula(arguments);
   if (!result.defined())
     return runFallback(op, *stack, "arguments of these sizes or dtypes");
   torch::jit::drop(*stack, numArguments);

@@ -7,6 +7,7 @@
 
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
+#include "memory/lazy_device.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"

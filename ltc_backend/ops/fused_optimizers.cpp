@@ -81,8 +81,8 @@ public:
 
   double number(const char *name) const { return at(name).toDouble(); }
   bool flag(const char *name) const { return at(name).toBool(); }
-  /// Element `i` of a list. Undefined if the list is empty: with the
-  /// optimizer's options, it doesn't need these tensors.
+  /// Element `i` of a list. An undefined tensor if the list is empty: with its
+  /// options, the optimizer doesn't need these tensors.
   Tensor element(const char *name, size_t i) const {
     const auto &list = at(name).toListRef();
     return list.empty() ? Tensor() : list[i].toTensor();

@@ -9,6 +9,7 @@
 #include "eager_semantics/in_place.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
+#include "memory/lazy_device.h"
 #include "ops/draws.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -139,6 +140,8 @@ public:
     size_t begin = stack->size() - numArguments;
     for (size_t i = 0; i < numArguments; ++i) {
       IValue &value = (*stack)[begin + i];
+      if (value.isDevice())
+        checkLazyDevice(value.toDevice());
       if (value.isTensor() && value.toTensor().device().is_lazy())
         value = standIn(value.toTensor());
       else if (record.arguments[i].name == "device")

@@ -96,9 +96,9 @@ bool isSmall(const OpCall &call, c10::ArrayRef<ResultShape> results) {
 /// How a call is checked.
 enum class Check {
   none,
-  /// The stand-ins have the operands' sizes.
+  /// The substitutes have the operands' sizes.
   whole,
-  /// The stand-ins have small sizes instead. Two of them are equal if the
+  /// The substitutes have small sizes instead. Two of them are equal if the
   /// operands' sizes are, so the op accepts them if it accepts the operands'.
   reduced,
   /// As `reduced`, but the op may reject the small sizes, so only errors that
@@ -196,10 +196,10 @@ KnownCalls &knownCalls() {
   return *calls;
 }
 
-/// Makes CPU tensors that stand in for the lazy tensors of a call.
-class StandIns {
+/// Makes CPU tensors that replace the lazy tensors of a call.
+class Substitutes {
 public:
-  StandIns(bool isDivision, Check check)
+  Substitutes(bool isDivision, Check check)
       : isDivision(isDivision), check(check), names(check) {}
 
   IValue of(const IValue &value) {
@@ -277,9 +277,9 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results,
                            c10::DispatchKey::Functionalize}));
   at::DisableRecordFunctionGuard noProfile;
   torch::jit::Stack stack;
-  StandIns standIns(call.record.divides, check);
+  Substitutes substitutes(call.record.divides, check);
   for (const IValue &value : call.arguments)
-    stack.push_back(standIns.of(value));
+    stack.push_back(substitutes.of(value));
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::NotImplementedError &) {

@@ -4,6 +4,7 @@
 
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
+#include "memory/lazy_device.h"
 #include "ir/tensor_arguments.h"
 #include "shape/shape_inference.h"
 #include "shape/strides.h"
@@ -37,11 +38,6 @@ std::string torch_ltc::dtypeObstacle(ScalarType type) {
     return "";
   return c10::isComplexType(type) ? "complex numbers"
                                   : c10::str("dtype ", c10::toString(type));
-}
-
-void torch_ltc::checkLazyDevice(c10::Device device) {
-  TORCH_CHECK(!device.is_lazy() || device.index() <= 0, "Device '", device,
-              "' doesn't exist: there is one lazy device, 'lazy:0'.");
 }
 
 ArgumentWalk::ArgumentWalk(const OpRecord &record,
@@ -193,7 +189,8 @@ void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
     const at::Tensor &tensor = *tensors[i];
     if (tensor.scalar_type() == ScalarType::Bool ||
         tensor.scalar_type() == ScalarType::Byte)
-      giveUp("a mask as index: the result's size depends on values");
+      giveUp(
+          "a mask as index: the number of selected elements depends on values");
     attributes.words[maskBegin + i / 64] |= Word(1ull << (i % 64));
     // Index tensors may be on the CPU, as with other devices.
     if (tensor.device().is_lazy())

@@ -68,8 +68,6 @@ bool isSupportedDType(c10::ScalarType type);
 /// Why an op on tensors of that type runs eagerly; "" if programs support the
 /// type.
 std::string dtypeObstacle(c10::ScalarType type);
-/// Throws c10::Error for a lazy device that doesn't exist.
-void checkLazyDevice(c10::Device device);
 
 } // namespace torch_ltc
 

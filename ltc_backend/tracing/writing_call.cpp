@@ -187,8 +187,8 @@ private:
     return result;
   }
 
-  /// The view of the user's tensor that corresponds to the result, which is a
-  /// view of the tensor's copy.
+  /// The result is a view of a copy of the user's tensor. Returns the same view
+  /// of the tensor itself.
   static Tensor viewFor(const Returned &view) {
     if (!view.onCpu.defined())
       return view.wrapper;

@@ -338,7 +338,7 @@ def sync_log() -> list[SyncEntry]: ...
 
 class CompileEntry(TypedDict):
     program: str  # hash, hexadecimal: the program's name everywhere
-    step: int  # number of the step that needed the program, from 1
+    step: int  # number of the steps that had ended; 0 before the first end
     origin: str  # "compiled" | "disk" | "bound" | "interpreted" | "refused"
     reason: str  # "first program", the difference from the nearest program, or
     # why the program can't be compiled
@@ -361,14 +361,14 @@ class CompileEntry(TypedDict):
     ]  # sizes that vary between programs of the same ops (option varying_sizes)
 
 def compile_log() -> list[CompileEntry]:
-    """Returns a row for each of the last 1024 misses of the in-memory program cache, oldest
-    first."""
+    """Returns a row for each of the last 1024 programs that were interpreted, loaded, bound,
+    compiled or refused, oldest first."""
 
 class StepEntry(TypedDict):
     step: int
     program: str
-    origin: str  # "memory" | "disk" | "compiled" | "bound" | "interpreted"
-    trigger: str  # "mark_step" | "sync" | "cut"
+    origin: str  # "memory" | "disk" | "compiled" | "bound" | "interpreted" | "captured"
+    trigger: str  # "mark_step" | "sync" | "cut" | "capture"
     ops: int
     schedule_seconds: float
     execute_seconds: float  # -1 while it runs

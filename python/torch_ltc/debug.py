@@ -235,10 +235,13 @@ def _program(target: int | str) -> str:
         known = [entry["program"] for entry in backend.compile_log()]
         matches = sorted({name for name in known if name.startswith(target)})
         if len(matches) != 1:
-            problem = "more than one program's" if matches else "no program's"
+            problem = (
+                "Several programs' hashes start"
+                if matches
+                else "No program's hash starts"
+            )
             raise ValueError(
-                f"'{target}' is a prefix of {problem} hash; "
-                "torch_ltc.compile_log() lists them."
+                f"{problem} with '{target}'; torch_ltc.compile_log() lists them."
             )
         return matches[0]
     steps = backend.step_log()

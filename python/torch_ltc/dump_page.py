@@ -470,10 +470,11 @@ class Pages(list[Path]):
         return f'<iframe srcdoc="{text}" {frame}></iframe>'
 
 
-def write_pages(folder: Path) -> Pages:
+def write_pages(folder: str | Path) -> Pages:
     """Writes a page for every program below `folder` (or for `folder` itself), and returns
     the paths of the pages. Raises ValueError if there is no program, or a page can't be
     written."""
+    folder = Path(folder)
     programs = (
         [folder]
         if (folder / "summary.txt").exists()

@@ -55,7 +55,7 @@ def mark_static(t: Any, index: int | list[int] | tuple[int, ...] | None = None) 
 
     The mark belongs to the tensor's value, like that of `mark_dynamic`, which has
     precedence. Arguments and errors are those of `torch._dynamo.mark_static`; also raises
-    ValueError for a tensor on another device, and RuntimeError for a view. A module
+    ValueError for a tensor on another device. Marking a view computes its value. A module
     class is returned unchanged, because the integers of a module are constants of a trace
     anyway.
     """

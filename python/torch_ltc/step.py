@@ -44,7 +44,8 @@ def run_step_closures() -> None:
 
 def mark_step(device: str = "", wait: bool = False) -> None:
     """Ends the step: schedules the program that computes this thread's live tensors, then
-    runs the step closures. A new program is compiled.
+    runs the step closures. A new program is compiled, or first runs op by op (option
+    `tier`).
 
     A call is only needed where no optimizer takes a step, as in an evaluation loop. With
     `wait=True`, returns when the results are computed, and raises the error of a step that

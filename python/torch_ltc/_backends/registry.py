@@ -146,8 +146,8 @@ def register_backend(
         )
     if not callable(compile):
         raise TypeError(
-            f"Backend '{name}' needs a function compile(program), but got a "
-            f"{type(compile).__name__}."
+            f"Backend '{name}' needs a function compile(program), but got an "
+            f"object of class {type(compile).__name__}."
         )
     if dynamic and stage not in SYMBOLIC_STAGES:
         raise ValueError(

@@ -97,7 +97,8 @@ class Explanation:
         if rows:
             parts.append(table("Findings", ["what", "line", "reason, remedy"], rows))
         times = [[name, seconds_text(value)] for name, value in self.seconds.items()]
-        parts.append(table("A step's time (median)", ["where", "time"], times))
+        title = "A step's time (median), and the mean of its parts"
+        parts.append(table(title, ["where", "time"], times))
         lines = [[line, bytes_text(size)] for line, size in self.memory.items()]
         if lines:
             parts.append(table("Live tensors by line", ["line", "bytes"], lines[:8]))
@@ -127,7 +128,8 @@ def explain(
     1."""
     if not callable(step):
         raise TypeError(
-            f"torch_ltc.explain calls a function, but got a {type(step).__name__}; "
+            f"torch_ltc.explain calls a function, but got an object of class "
+            f"{type(step).__name__}; "
             "move the body of the loop into a function."
         )
     if steps < 1:
@@ -167,6 +169,7 @@ class _Watch:
     def __init__(self) -> None:
         self._walls: list[float] = []
         self._live: list[Counter[str]] = []
+        self._old: set[int] = set()  # identities of the tensors before the first call
         self._keys: dict[str, int] = {}  # `data_key` by name, after the last call
         self._updated: set[str] = set()  # names of tensors that the last call wrote
 
@@ -176,6 +179,7 @@ class _Watch:
         self._syncs = _calls(backend.sync_log())
         self._fallbacks = _calls(backend.fallback_log())
         self._live = [_live_tensors()]
+        self._old = {id(tensor) for tensor in lazy_tensors()}
         self._keys = _named_data()
 
     def note_call(self, wall: float) -> None:
@@ -280,12 +284,27 @@ class _Watch:
             counts = [live[line] for live in self._live]
             grows = [b - a for a, b in pairwise(counts)]
             if len(grows) > 1 and min(grows) > 0:
+                count = (
+                    "1 more tensor" if grows[-1] == 1 else f"{grows[-1]} more tensors"
+                )
                 sentence = (
-                    f"{grows[-1]} more tensors stay alive after each step "
-                    f"({counts[-1]} by now){_owner(line)}"
+                    f"each step leaves {count} alive ({counts[-1]} by now)"
+                    f"{self._owner(line)}"
                 )
                 found.append(Finding("memory", line, sentence, counts[-1]))
         return found
+
+    def _owner(self, line: str) -> str:
+        """Returns a clause that names the container of most of the tensors that were
+        created at `line` since the first call, or ""."""
+        origin = bindings().tensor_origin
+        new = [
+            tensor
+            for tensor in lazy_tensors()
+            if origin(tensor) == line and id(tensor) not in self._old
+        ]
+        containers = Counter(filter(None, map(_container, new)))
+        return f", held by {containers.most_common(1)[0][0]}" if containers else ""
 
     def _seconds(self, steps: int) -> dict[str, float]:
         rows = [r for r in bindings().step_log() if r["step"] > self._step]
@@ -406,15 +425,6 @@ def _container(tensor: torch.Tensor) -> str:
         if isinstance(holder, (list, dict)) and (name := _variable(holder)):
             kind = type(holder).__name__
             return f"the {kind} '{name}' of {len(holder)} elements"
-    return ""
-
-
-def _owner(line: str) -> str:
-    """Returns a clause that names a container of the tensors created at `line`, or ""."""
-    origin = bindings().tensor_origin
-    for tensor in [t for t in lazy_tensors() if origin(t) == line]:
-        if container := _container(tensor):
-            return f", held by {container}"
     return ""
 
 

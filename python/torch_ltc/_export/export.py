@@ -339,13 +339,13 @@ def _check_call(
         )
     if not callable(function):
         raise TypeError(
-            f"torch_ltc.{what} needs a function or a module, but got a "
-            f"{type(function).__name__}."
+            f"torch_ltc.{what} needs a function or a module, but got an object of "
+            f"class {type(function).__name__}."
         )
     if not isinstance(args, (tuple, list)):
         raise TypeError(
-            f"torch_ltc.{what} needs the arguments as a tuple, as in (x,), but got a "
-            f"{type(args).__name__}."
+            f"torch_ltc.{what} needs the arguments as a tuple, as in (x,), but got an "
+            f"object of class {type(args).__name__}."
         )
 
 

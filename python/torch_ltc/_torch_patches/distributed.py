@@ -216,7 +216,7 @@ def _compute_on_lazy(module: ModuleType) -> None:
 
 def _draw_as_on_cpu(module: ModuleType) -> None:
     """Makes DTensors on device lazy draw random numbers like those on the CPU: torch's
-    tracker (2.13) needs the generator's state of a GPU."""
+    tracker (2.13) needs the state of a GPU's generator."""
     original = module.is_rng_supported_mesh
 
     @functools.wraps(original)

@@ -14,8 +14,8 @@ def ConvertTorchToTosaPass
     become `tensor<i64>` and `tensor<f32>`.
 
     Each op that TOSA can't express is reported as an error that names the op,
-    the reason and the user's line. Positions out of range, which PyTorch
-    rejects, read the nearest element.
+    the reason and the user's line. An index out of range, which PyTorch
+    rejects, selects the nearest element.
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
