@@ -4,8 +4,8 @@
 
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
-#include "memory/lazy_device.h"
 #include "ir/tensor_arguments.h"
+#include "memory/lazy_device.h"
 #include "shape/shape_inference.h"
 #include "shape/strides.h"
 

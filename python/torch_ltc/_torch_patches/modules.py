@@ -2,14 +2,14 @@
 
 PyTorch creates new parameters when a module moves between devices whose tensors have
 different classes. An optimizer created before would then train the old parameters, and
-parameters that two modules share would be separated. PyTorch can also swap the contents
-of the parameter objects; this patch enables that for moves to and from "lazy".
+parameters that two modules share would be separated. Class, attributes, weak references
+and hooks of a parameter would be lost. So this patch moves the value of each Parameter
+object, as PyTorch does between the CPU and CUDA.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.__future__ import (
     set_swap_module_params_on_conversion,
 )
 from torch.nn.parameter import is_lazy
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from torch_ltc._torch_patches import scripted
 
@@ -31,16 +32,53 @@ def _crosses(module: torch.nn.Module, device: torch.device | None) -> bool:
     )
 
 
-def _is_swappable(module: torch.nn.Module) -> bool:
-    """Whether only Python objects refer to the parameters and gradients: a live autograd
-    graph would accumulate gradients in the old tensors. Parameters of `nn.LazyLinear` and
-    similar modules have no contents to swap."""
-    return all(
-        tensor is None or (not is_lazy(tensor) and tensor._use_count() <= 2)
-        for tensor in itertools.chain(
-            module.parameters(), (p.grad for p in module.parameters())
-        )
+def _refuse_old_graph(gradients: Any) -> None:
+    raise RuntimeError(
+        "backward() reached a parameter that Module.to() has moved between device 'lazy' "
+        "and another device since the forward: call backward() before to()."
     )
+
+
+def _is_swappable(tensor: torch.Tensor) -> bool:
+    """Whether only Python objects, and the node of an old graph, refer to the tensor.
+    Parameters of `nn.LazyLinear` and similar modules have no value to move."""
+    return not is_lazy(tensor) and tensor._use_count() <= 2
+
+
+def _move_value(parameter: torch.nn.Parameter, device: torch.device) -> None:
+    """Moves the parameter's value and gradient. The Python object stays the same."""
+    gradient, parameter.grad = parameter.grad, None
+    hooks = parameter._backward_hooks
+    after_hooks = parameter._post_accumulate_grad_hooks
+    if parameter._use_count() == 2:
+        node = torch.autograd.graph.get_gradient_edge(parameter).node
+        node.register_prehook(_refuse_old_graph)
+        del node
+    with torch.inference_mode(parameter.is_inference()):
+        moved = torch.nn.Parameter(
+            parameter.detach().to(device), requires_grad=parameter.requires_grad
+        )
+    # torch.utils.swap_tensors would also swap classes and attributes, and rejects tensors
+    # with weak references.
+    torch._C._swap_tensor_impl(parameter, moved)
+    parameter._backward_hooks = hooks
+    parameter._post_accumulate_grad_hooks = after_hooks
+    if gradient is not None:
+        if _is_swappable(gradient):
+            torch._C._swap_tensor_impl(gradient, gradient.to(device))
+        else:
+            gradient = gradient.to(device)
+        parameter.grad = gradient
+
+
+def _move_values(module: torch.nn.Module, device: torch.device) -> None:
+    for parameter in module.parameters():
+        if (
+            _is_swappable(parameter)
+            and (parameter.device.type == "lazy") != (device.type == "lazy")
+            and not is_traceable_wrapper_subclass(parameter)
+        ):
+            _move_value(parameter, device)
 
 
 def install() -> None:
@@ -53,12 +91,12 @@ def install() -> None:
         if isinstance(self, torch.jit.ScriptModule) and _crosses(self, device):
             scripted.move(self, *args, **kwargs)
             return self
-        if (
-            get_swap_module_params_on_conversion()
-            or not _crosses(self, device)
-            or not _is_swappable(self)
-        ):
+        if not _crosses(self, device) or get_swap_module_params_on_conversion():
             return original_to(self, *args, **kwargs)
+        _move_values(self, device)
+        if not any(map(is_traceable_wrapper_subclass, self.parameters())):
+            return original_to(self, *args, **kwargs)
+        # PyTorch swaps the contents of wrappers (DTensors) if it can.
         set_swap_module_params_on_conversion(True)
         try:
             return original_to(self, *args, **kwargs)
