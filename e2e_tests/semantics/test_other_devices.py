@@ -83,3 +83,24 @@ def test_a_cpu_tensor_is_not_written_from_lazy_tensors(write) -> None:
     with pytest.raises(RuntimeError, match="can't write a tensor on 'cpu'"):
         write(cpu, indices)
     assert not cpu.any()
+
+
+FILLS = {
+    "fill_": lambda cpu, value: cpu.fill_(value),
+    "row": lambda cpu, value: cpu.__setitem__(1, value),
+    "slice": lambda cpu, value: cpu.__setitem__((slice(1, 3), 0), value),
+    "mask": lambda cpu, value: cpu.__setitem__(torch.eye(3).bool(), value),
+    "list": lambda cpu, value: cpu.__setitem__([0, 2], value),
+    "index_fill_": lambda cpu, value: cpu.index_fill_(0, torch.tensor([1]), value),
+    "index_put_": lambda cpu, value: cpu.index_put_((torch.tensor([1, 2]),), value),
+    "view": lambda cpu, value: cpu[1].fill_(value),
+}
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_a_cpu_tensor_is_filled_with_a_lazy_scalar(name: str) -> None:
+    """As with a scalar on CUDA, the value is read: `losses[i] = loss`."""
+    found, expected = torch.zeros(3, 3), torch.zeros(3, 3)
+    FILLS[name](found, torch.tensor(3.0, device="lazy") * 2)
+    FILLS[name](expected, torch.tensor(6.0))
+    assert torch.equal(found, expected)

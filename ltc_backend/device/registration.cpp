@@ -334,6 +334,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerOtherDevices(ops);
   registerInPlaceKernels(ops);
   registerOverlapChecks();
+  registerFillsOfCpuTensors();
   registerShapesInPlace();
   registerMetaShortcuts();
   registerViewErrors();

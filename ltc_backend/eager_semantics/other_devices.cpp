@@ -1,13 +1,18 @@
-//===- other_devices.cpp - Results that aren't on device lazy -------------===//
+//===- other_devices.cpp - Ops of lazy tensors on other devices -----------===//
 //
+// Results that aren't on device lazy:
 // Functionalization wraps every result of an op on a wrapper (torch 2.13),
 // including that of `x.new_zeros(3, device="cpu")`, and the memory of a CPU
 // tensor inside a wrapper can't be accessed. Such an op doesn't read its
 // tensor's elements, so it is called with an empty tensor on the other device.
 //
+// CPU tensors that are filled with the value of a lazy scalar: as for a scalar
+// on CUDA, the value is read.
+//
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>
@@ -44,6 +49,30 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// The kernel at key Functionalize of an op that fills elements of its first
+/// tensor with a scalar tensor.
+class FillOfCpuTensor final : public c10::OperatorKernel {
+public:
+  FillOfCpuTensor(int valueArgument, c10::SafeKernelFunction previous)
+      : valueArgument(size_t(valueArgument)), previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t begin = stack->size() - op.schema().arguments().size();
+    const at::Tensor &self = (*stack)[begin].toTensor();
+    c10::IValue &value = (*stack)[begin + valueArgument];
+    if (!self.is_cpu() || !isLazyWrapper(value.toTensor()) ||
+        value.toTensor().dim() != 0)
+      return previous.callBoxed(op, keys, stack);
+    value = value.toTensor().cpu();
+    op.callBoxed(stack);
+  }
+
+private:
+  size_t valueArgument;
+  c10::SafeKernelFunction previous;
+};
+
 bool onlyLooksLikeItsTensor(const std::string &name) {
   return name.starts_with("aten::new_") || name.ends_with("_like");
 }
@@ -59,5 +88,19 @@ void torch_ltc::registerOtherDevices(const AtenOps &ops) {
             c10::DispatchKey::CompositeImplicitAutograd))
       registerAround<OnOtherDevice>(op, c10::DispatchKey::Functionalize,
                                     *device);
+  }
+}
+
+void torch_ltc::registerFillsOfCpuTensors() {
+  SilentRegistration silence;
+  for (auto [name, overload] : {std::pair("aten::fill_", "Tensor"),
+                                {"aten::index_fill_", "int_Tensor"},
+                                {"aten::index_put_", ""}}) {
+    OperatorHandle op = findOp({name, overload});
+    const char *argument =
+        std::string_view(name) == "aten::index_put_" ? "values" : "value";
+    registerAround<FillOfCpuTensor>(
+        op, c10::DispatchKey::Functionalize,
+        op.schema().argumentIndexWithName(argument).value());
   }
 }

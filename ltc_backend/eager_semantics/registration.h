@@ -49,6 +49,7 @@ void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
 /// Wraps kernels at key Functionalize; see other_devices.cpp.
 void registerOtherDevices(const AtenOps &ops);
+void registerFillsOfCpuTensors();
 void registerOverlapChecks();
 void registerShapesInPlace();
 /// Registers kernels that move and inspect sparse tensors, and kernels for
