@@ -76,6 +76,8 @@ def test_bools_on_the_cpu(name: str, condition: bool, tier: str) -> None:
         lambda cpu, i: cpu.__setitem__((..., i, i), torch.ones(2)),
         lambda cpu, i: cpu.index_fill_(0, i, 1.0),
         lambda cpu, i: cpu.add_(i[0].expand(3, 3)),
+        lambda cpu, i: torch._foreach_add_([cpu], [i[0].expand(3, 3)]),
+        lambda cpu, i: torch._foreach_lerp_([cpu], [i[0].expand(3, 3)], 0.5),
     ],
 )
 def test_a_cpu_tensor_is_not_written_from_lazy_tensors(write) -> None:

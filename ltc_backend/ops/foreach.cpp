@@ -257,6 +257,10 @@ public:
     size_t numArguments = op.schema().arguments().size();
     auto arguments = torch::jit::last(*stack, numArguments);
     std::vector<at::Tensor> written = arguments[0].toTensorVector();
+    const std::string &name = op.schema().name();
+    if (name != "aten::_foreach_copy_")
+      for (const at::Tensor &tensor : written)
+        checkWrittenDevice(tensor, arguments, name);
     // Functional tensors of other devices, which torch.compile creates, only
     // need torch's kernel.
     if (written.empty() || !written[0].device().is_lazy())
