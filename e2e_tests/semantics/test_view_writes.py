@@ -380,3 +380,41 @@ def test_empty_and_scalar(shape: tuple[int, ...]) -> None:
                 if x.dim() < 3 else x.mT]  # fmt: skip
 
     compare(program, torch.ones(shape))
+
+
+def _complex(size: int) -> torch.Tensor:
+    return torch.complex(torch.arange(float(size)), -torch.arange(float(size)))
+
+
+REINTERPRETED: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
+    "view_as_real": lambda: (b := _complex(6), torch.view_as_real(b)),
+    "real part": lambda: (b := _complex(6), b.real),
+    "imaginary part of a slice": lambda: (b := _complex(6), b[2:].imag),
+    "view_as_complex": lambda: (
+        b := torch.arange(12.0),
+        torch.view_as_complex(b.view(6, 2)),
+    ),
+    "complex of odd memory": lambda: (
+        b := torch.arange(13.0),
+        torch.view_as_complex(b[:12].view(6, 2)),
+    ),
+    "integers": lambda: (b := torch.arange(8.0), b.view(torch.int32)),
+    "shorter": lambda: (b := torch.arange(8.0), b.view(torch.int16)),
+    "longer": lambda: (b := torch.arange(8.0), b.view(torch.float64)),
+    "of a slice": lambda: (b := torch.arange(8.0), b[2:].view(torch.int32)),
+}
+
+
+@pytest.mark.parametrize("write", [True, False])
+@pytest.mark.parametrize("kind", REINTERPRETED)
+def test_as_strided_of_reinterpreted_memory(kind: str, write: bool) -> None:
+    """DistributedDataParallel has such views of complex parameters in its buckets."""
+    results = []
+    for device in ("cpu", "lazy"):
+        with torch.device(device):
+            base, view = REINTERPRETED[kind]()
+        part = view.as_strided((3,), (1,), view.storage_offset())
+        if write and kind != "complex of odd memory":
+            part.mul_(2)
+        results.append([part.cpu(), view.cpu(), base.cpu(), part.stride()])
+    torch.testing.assert_close(results[1], results[0], rtol=0, atol=0, equal_nan=True)

@@ -164,43 +164,72 @@ at::Tensor differentiated(const at::Tensor &self, c10::SymIntArrayRef size,
   return std::move(stack.back()).toTensor();
 }
 
+/// A view of `whole` with elements of dtype `to`; undefined if it isn't a whole
+/// number of such elements.
+at::Tensor reinterpreted(const at::Tensor &whole, at::ScalarType to) {
+  at::ScalarType from = whole.scalar_type();
+  if (from == to)
+    return whole;
+  if (whole.is_complex() && c10::toRealValueType(from) == to)
+    return at::view_as_real(whole);
+  int64_t oldSize = int64_t(c10::elementSize(from));
+  int64_t newSize = int64_t(c10::elementSize(to));
+  bool isWhole = oldSize == newSize ||
+                 (whole.dim() && whole.size(-1) * oldSize % newSize == 0);
+  return isWhole ? whole.view(to) : at::Tensor();
+}
+
 /// The kernel of `as_strided` at key AutogradLazy. Gradients go through `self`,
 /// even if it is a view: it may be a leaf, or may have been created without
 /// recording gradients. If its dtype isn't its base's, they go through the
-/// base.
+/// base if the base can be viewed in that dtype.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {
   if (!offset)
     offset = self.sym_storage_offset();
-  if (!self.is_view() || self._base().scalar_type() == self.scalar_type()) {
+  at::Tensor memory; // of a real part or a view(dtype)
+  if (self.is_view() && self._base().scalar_type() != self.scalar_type())
+    memory = reinterpreted(at::Tensor(self._base()), self.scalar_type());
+  if (!memory.defined()) {
     at::Tensor view = differentiated(self, size, stride, offset);
     // Once the memory is written, gradients go through the base instead,
     // because they must also reach elements outside of `self`.
-    if (isReplayedView(self) && !self.is_conj() && !self.is_neg())
+    if (isReplayedView(self) && !self.is_conj() && !self.is_neg() &&
+        self._base().scalar_type() == self.scalar_type())
       replayLike(
           view, differentiated(at::Tensor(self._base()), size, stride, offset));
     return view;
   }
-  at::Tensor base(self._base()); // `self` is a real part or a view(dtype)
-  base = base.is_complex() && !self.is_complex()
-             ? at::view_as_real(base)
-             : base.view(self.scalar_type());
-  at::Tensor view = differentiated(base, size, stride, std::move(offset));
+  at::Tensor view = differentiated(memory, size, stride, std::move(offset));
   if (view.is_conj() != self.is_conj())
     view = at::_conj(view);
   return view.is_neg() == self.is_neg() ? view : at::_neg_view(view);
 }
 
-/// Whether `tensor` is a view, according to its view records, and has the dtype
-/// of its memory.
+/// Whether `tensor` is a view, according to its view records.
+bool isView(const at::Tensor &tensor) {
+  return tensor.device().is_lazy() && functional::isFunctionalTensor(tensor) &&
+         !functional::isBaseTensor(tensor);
+}
+
+/// Whether `tensor` is a view that has the dtype of its memory.
 bool isViewOfSameDType(const at::Tensor &tensor) {
-  if (!tensor.device().is_lazy() || !functional::isFunctionalTensor(tensor) ||
-      functional::isBaseTensor(tensor))
+  if (!isView(tensor))
     return false;
   auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
       tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
   return memory->base().scalar_type() == tensor.scalar_type();
+}
+
+/// Allows writes to `view`, the result of `as_strided` on a view of whole
+/// memory that only reinterprets the elements. torch (2.13) rejects such writes
+/// to every `as_strided` of a view, whose strides might mean other memory.
+void allowWrites(const at::Tensor &view) {
+  const auto &records =
+      functional::unsafeGetFunctionalWrapper(view)->view_metas();
+  if (records.size() > 1)
+    records.back()->is_as_strided = false;
 }
 
 /// The kernel of `as_strided` at key Functionalize. The result is a view of all
@@ -214,11 +243,15 @@ public:
                   torch::jit::Stack *stack) {
     IValue &self = torch::jit::peek(*stack, 0, kNumArguments);
     const at::Tensor view = self.toTensor();
-    if (!isViewOfSameDType(view))
+    at::Tensor memory;
+    if (isView(view))
+      memory = reinterpreted(wholeMemory(view), view.scalar_type());
+    if (!memory.defined())
       return previous.callBoxed(op, keys, stack);
     fillOffset(view, *stack);
-    self = wholeMemory(view);
+    self = std::move(memory);
     previous.callBoxed(op, keys, stack);
+    allowWrites(stack->back().toTensor());
     if (view.is_conj()) // the result lacks the bits of `view`
       stack->back() = at::_conj(stack->back().toTensor());
     if (view.is_neg())
