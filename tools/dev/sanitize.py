@@ -84,7 +84,8 @@ SANITIZERS = (
             "backend/test_reads.py", "backend/test_threads.py",
             "backend/test_tiers.py", "capture",
             # The excluded test expects one thread.
-            "-k", "not test_small_new_programs_run_where_their_value_is_read",
+            "-k", "not test_small_new_programs_run_where_their_value_is_read "
+            "and not test_programs_of_changing_sizes_take_bounded_memory",
         ),
     ),
 )  # fmt: skip
