@@ -22,6 +22,7 @@
 #include <map>
 #include <set>
 #include <thread>
+#include <unordered_set>
 #include <utility>
 #include <variant>
 
@@ -214,22 +215,29 @@ private:
   std::vector<CompletionPtr> stepsBefore(const Worker &own,
                                          const ScheduledStep &step) const {
     std::vector<CompletionPtr> found;
+    std::unordered_set<const Buffer *> overwritten;
     for (const auto &[chain, worker] : workers)
-      for (const Unfinished &other : worker.unfinished)
-        if (&worker != &own && overwrites(step, other))
+      for (const Unfinished &other : worker.unfinished) {
+        if (&worker == &own || !step.program->numDonated)
+          continue;
+        if (overwritten.empty())
+          overwritten = overwrittenBy(step);
+        if (!other.areKnown ||
+            std::any_of(
+                other.parameters.begin(), other.parameters.end(),
+                [&](auto *buffer) { return overwritten.contains(buffer); }))
           found.push_back(other.completion);
+      }
     return found;
   }
 
-  static bool overwrites(const ScheduledStep &step, const Unfinished &other) {
-    const auto &buffers = other.parameters;
+  static std::unordered_set<const Buffer *>
+  overwrittenBy(const ScheduledStep &step) {
+    std::unordered_set<const Buffer *> buffers;
     for (size_t i = 0; i < step.outputs.size(); ++i)
-      if (step.program->outputs[i].place == OutputPlace::Donated &&
-          (!other.areKnown ||
-           std::find(buffers.begin(), buffers.end(), step.outputs[i].get()) !=
-               buffers.end()))
-        return true;
-    return false;
+      if (step.program->outputs[i].place == OutputPlace::Donated)
+        buffers.insert(step.outputs[i].get());
+    return buffers;
   }
 
   /// Whether the step needn't wait for steps of other workers.
