@@ -206,9 +206,9 @@ def test_what_cannot_be_exported_is_a_sentence(tmp_path: Path) -> None:
         torch_ltc.export(lambda x: x * x.exp().sum().item(), (x,))
     with pytest.raises(ValueError, match=r"_linalg_eigh.*test_export.py"):
         torch_ltc.export(lambda x: torch.linalg.eigvalsh(x), (torch.eye(2),))
-    with pytest.raises(TypeError, match=r"a tuple, as in \(x,\), but got a Tensor"):
+    with pytest.raises(TypeError, match=r"a tuple, as in \(x,\), but got an object of"):
         torch_ltc.export(torch.neg, x)
-    with pytest.raises(TypeError, match="a function or a module, but got a int"):
+    with pytest.raises(TypeError, match="a function or a module, but got an object"):
         torch_ltc.export(5, (x,))
     with pytest.raises(ValueError, match="returns no tensor"):
         torch_ltc.export(lambda x: 3, (x,))

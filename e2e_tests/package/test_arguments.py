@@ -11,12 +11,18 @@ import torch_ltc
 from torch_ltc import debug
 
 CUDA = torch.device("cuda")
+
+
+def _exported() -> torch_ltc.ExportedProgram:
+    return torch_ltc.export(lambda x: x * 2, (torch.ones(2),), dialect="linalg")
+
+
 FUNCTIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "mark_step": (torch_ltc.mark_step, ("cuda", "lazy:3", CUDA, 3, [], 2.5)),
     "mark_step wait": (lambda v: torch_ltc.mark_step(wait=v), ("yes", 3, None)),
     "sync": (torch_ltc.sync, (3, "x", [torch.ones(2), 3], {"a": 3})),
     "sync wait": (lambda v: torch_ltc.sync([], wait=v), ("yes", 1)),
-    "wait_device_ops": (torch_ltc.wait_device_ops, ("cuda", ["lazy", "cpu"], [3])),
+    "wait_device_ops": (torch_ltc.wait_device_ops, ("cuda", 3, ["lazy", "cpu"], [3])),
     "add_step_closure": (torch_ltc.add_step_closure, (3, None, "print")),
     "closure args": (lambda v: torch_ltc.add_step_closure(print, v), (3, "ab")),
     "dump stage": (lambda v: debug.dump(torch.ones(2, device="lazy"), v), ("foo", 3)),
@@ -26,6 +32,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "plan": (debug.plan, (2.5, None, "no such program")),
     "lockstep": (lambda v: debug.lockstep(v).__enter__(), ("abc", -1, float("nan"))),
     "dump_to": (lambda v: debug.dump_to(v).__enter__(), (3, None, "/dev/null/folder")),
+    "exported run": (lambda v: _exported().run(v), (3, torch.ones(2))),
     "set_device": (torch.lazy.set_device, (1, "cuda", "lazy:2")),
 }
 CASES = [(name, value) for name, (_, values) in FUNCTIONS.items() for value in values]
@@ -37,6 +44,7 @@ def test_functions(name: str, value: Any) -> None:
         FUNCTIONS[name][0](value)
     text = str(caught.value)
     assert text and "\n" not in text
+    assert "object is not" not in text, text  # an error of Python's own
 
 
 def refused_values(option: dict[str, Any]) -> list[Any]:

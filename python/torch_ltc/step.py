@@ -63,9 +63,7 @@ def mark_step(device: str = "", wait: bool = False) -> None:
 def wait_device_ops(devices: Any = None) -> None:
     """Waits until all scheduled steps have run; raises the error of a step that failed.
     `devices` exists for compatibility with `torch._lazy`: there is one queue."""
-    for device in (
-        [devices] if isinstance(devices, (str, torch.device)) else devices or ()
-    ):
+    for device in devices if isinstance(devices, (list, tuple)) else [devices]:
         check_device("wait_device_ops", device)
     bindings().wait_device_ops()
     _call_after_steps()

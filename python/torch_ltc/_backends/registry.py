@@ -408,7 +408,7 @@ def _failure(
     where = _save(backend, program, text, inputs, scalars)
     return BackendError(
         f"Backend '{backend.name}' {what} program {program.name[:12]}: "
-        f"{type(error).__name__}: {error}. {where}\n{text}"
+        f"{type(error).__name__}: {str(error).rstrip('.')}. {where}\n{text}"
     )
 
 

@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
@@ -148,7 +149,7 @@ class ExportedProgram:
         `values`: CPU tensors for the inputs (default: those of the trace).
         `hyperparameters`: new values, such as `lr=0.01`. Raises ValueError for dialect
         stablehlo, for an unknown hyperparameter, and for sizes at which the program isn't
-        valid."""
+        valid, and TypeError if `values` isn't a list."""
         from torch_ltc._backends.mlir_module import compile_mlir
 
         if self.dialect == "stablehlo":
@@ -159,6 +160,11 @@ class ExportedProgram:
             )
 
         numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
+        if not isinstance(values, (list, tuple, NoneType)):
+            raise TypeError(
+                "ExportedProgram.run needs a list of CPU tensors, one for each input, but "
+                f"got {values!r:.60}."
+            )
         # Copies the inputs, because the program may overwrite donated ones.
         tensors = [t.clone() for t in (self.values if values is None else values)]
         sizes = self._sizes.values(tensors) if self._sizes else []
