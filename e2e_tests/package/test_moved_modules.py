@@ -34,7 +34,7 @@ class Model(nn.Module):
 
 def _gradients(model: Model) -> list[list[float]]:
     model.zero_grad()
-    x = torch.tensor([[1.0, -2.0]], device=model.plain.device)
+    x = torch.tensor([[1.0, 3.0]], device=model.plain.device)
     model(x).square().sum().backward()
     return [p.grad.tolist() for p in model.parameters() if p.requires_grad]
 
@@ -97,13 +97,23 @@ def test_gradients_and_references() -> None:
     assert model.plain.tolist() == expected
 
 
-def test_backward_of_an_old_graph() -> None:
+@pytest.mark.parametrize("are_saved", [False, True])
+def test_backward_of_an_old_graph(are_saved: bool) -> None:
+    """A graph of the CPU's values, such as that of a first forward, may be alive."""
     model = Model()
-    old = model(torch.ones(1, 2)).sum()
+    parameters = list(model.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=0.5)
+    # The graph saves the parameters if the input needs a gradient.
+    x = torch.ones(1, 2, requires_grad=are_saved)
+    old = (model(x) * model.frozen).square().sum()
     model.to("lazy")
+    assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
     with pytest.raises(RuntimeError, match=r"call backward\(\) before to"):
         old.backward()
+    before = model.plain.tolist()
     assert len(_gradients(model)) == 2
+    optimizer.step()
+    assert model.plain.tolist() != before
 
 
 @pytest.mark.parametrize("is_made", [False, True])

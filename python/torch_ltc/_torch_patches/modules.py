@@ -39,18 +39,12 @@ def _refuse_old_graph(gradients: Any) -> None:
     )
 
 
-def _is_swappable(tensor: torch.Tensor) -> bool:
-    """Whether only Python objects, and the node of an old graph, refer to the tensor.
-    Parameters of `nn.LazyLinear` and similar modules have no value to move."""
-    return not is_lazy(tensor) and tensor._use_count() <= 2
-
-
 def _move_value(parameter: torch.nn.Parameter, device: torch.device) -> None:
     """Moves the parameter's value and gradient. The Python object stays the same."""
     gradient, parameter.grad = parameter.grad, None
     hooks = parameter._backward_hooks
     after_hooks = parameter._post_accumulate_grad_hooks
-    if parameter._use_count() == 2:
+    if parameter.requires_grad and parameter._use_count() > 1:
         node = torch.autograd.graph.get_gradient_edge(parameter).node
         node.register_prehook(_refuse_old_graph)
         del node
@@ -64,7 +58,7 @@ def _move_value(parameter: torch.nn.Parameter, device: torch.device) -> None:
     parameter._backward_hooks = hooks
     parameter._post_accumulate_grad_hooks = after_hooks
     if gradient is not None:
-        if _is_swappable(gradient):
+        if gradient._use_count() == 1:
             torch._C._swap_tensor_impl(gradient, gradient.to(device))
         else:
             gradient = gradient.to(device)
@@ -73,8 +67,9 @@ def _move_value(parameter: torch.nn.Parameter, device: torch.device) -> None:
 
 def _move_values(module: torch.nn.Module, device: torch.device) -> None:
     for parameter in module.parameters():
+        # Parameters of nn.LazyLinear and similar modules have no value.
         if (
-            _is_swappable(parameter)
+            not is_lazy(parameter)
             and (parameter.device.type == "lazy") != (device.type == "lazy")
             and not is_traceable_wrapper_subclass(parameter)
         ):
