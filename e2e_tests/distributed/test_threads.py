@@ -14,16 +14,16 @@ def test_other_threads(use):
     run_ranks(use, 2)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.2])
 @pytest.mark.parametrize(
-    "use", ["reduce_in_threads", "train_in_threads", "reduce_beside_training"]
+    "use",
+    [
+        "reduce_in_threads",
+        "train_in_threads",
+        "reduce_beside_training",
+        "hand_over_group",
+        "share_weights",
+        "fail_in_one_thread",
+    ],
 )
-def test_groups_of_threads(use, pause):
-    run_ranks(getattr(thread_group_cases, use), 2, pause)
-
-
-@pytest.mark.parametrize(
-    "use", ["hand_over_group", "share_weights", "fail_in_one_thread"]
-)
-def test_threads_together(use):
+def test_groups_of_threads(use):
     run_ranks(getattr(thread_group_cases, use), 2)

@@ -81,25 +81,26 @@ def _train(device: str, group, seed: int) -> tuple[list, list]:
     return [float(x) for x in losses], parameters
 
 
-def _assert_as_on_cpu(function: Callable, count: int, pause: float) -> None:
+def _assert_as_on_cpu(function: Callable, count: int) -> None:
+    """Compares the results of `count` threads with those of the CPU. The threads start at
+    the same time, and then one after the other."""
     groups = [dist.new_group() for _ in range(count)]
     expected = [function("cpu", group, seed) for seed, group in enumerate(groups)]
-    found = _in_threads(
-        *(
-            lambda seed=seed, group=group: function("lazy", group, seed)
-            for seed, group in enumerate(groups)
-        ),
-        pause=pause,
-    )
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    calls = [
+        lambda seed=seed, group=group: function("lazy", group, seed)
+        for seed, group in enumerate(groups)
+    ]
+    for pause in (0.0, 0.2):
+        found = _in_threads(*calls, pause=pause)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def reduce_in_threads(rank: int, pause: float) -> None:
-    _assert_as_on_cpu(_sums, 3, pause)
+def reduce_in_threads(rank: int) -> None:
+    _assert_as_on_cpu(_sums, 3)
 
 
-def train_in_threads(rank: int, pause: float) -> None:
-    _assert_as_on_cpu(_train, 2, pause)
+def train_in_threads(rank: int) -> None:
+    _assert_as_on_cpu(_train, 2)
 
 
 def _watch(device: str, group, seed: int) -> object:
@@ -107,8 +108,8 @@ def _watch(device: str, group, seed: int) -> object:
     return _sums(device, group, seed) if seed else _train(device, group, seed)
 
 
-def reduce_beside_training(rank: int, pause: float) -> None:
-    _assert_as_on_cpu(_watch, 2, pause)
+def reduce_beside_training(rank: int) -> None:
+    _assert_as_on_cpu(_watch, 2)
 
 
 def hand_over_group(rank: int) -> None:
