@@ -18,6 +18,7 @@ def test_other_threads(use):
     "use",
     [
         "reduce_in_threads",
+        "replay_in_threads",
         "train_in_threads",
         "reduce_beside_training",
         "hand_over_group",

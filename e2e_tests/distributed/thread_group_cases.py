@@ -99,6 +99,29 @@ def reduce_in_threads(rank: int) -> None:
     _assert_as_on_cpu(_sums, 3)
 
 
+def _replay(device: str, group, seed: int) -> list[float]:
+    """Reduces in a function that is captured on device lazy."""
+
+    def step(x: torch.Tensor) -> torch.Tensor:
+        x = x / 3 + seed
+        dist.all_reduce(x, group=group)
+        return x
+
+    captured = torch_ltc.capture(step) if device == "lazy" else step
+    x = torch.ones(5, device=device) * (dist.get_rank() + 1)
+    for i in range(40):
+        x = captured(x)
+        if i % 7 == 3 + dist.get_rank():
+            x.sum().item()
+    assert device == "cpu" or captured.replays > 30, captured.fallbacks
+    return [x.sum().item()]
+
+
+def replay_in_threads(rank: int) -> None:
+    """Replayed collectives run on the thread's worker, as traced ones do."""
+    _assert_as_on_cpu(_replay, 2)
+
+
 def train_in_threads(rank: int) -> None:
     _assert_as_on_cpu(_train, 2)
 

@@ -49,7 +49,7 @@ public:
   /// a collective has an effect.
   bool take(int64_t number) {
     std::scoped_lock lock(mutex);
-    int64_t &last = lastOf(chainOfCollective(number));
+    int64_t &last = lastOf(number >> kBitsInChain);
     if (number <= last)
       return false;
     last = number;
@@ -309,10 +309,6 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
 }
 
 } // namespace
-
-int64_t torch_ltc::chainOfCollective(int64_t number) {
-  return number >> kBitsInChain;
-}
 
 int64_t torch_ltc::lastCollective(int64_t chain) {
   return collectives().last(chain);

@@ -26,8 +26,6 @@
 
 namespace torch_ltc {
 
-/// The chain to which the collective with this number belongs.
-int64_t chainOfCollective(int64_t number);
 /// The number of the last collective of the chain that has been started; if
 /// there is none, the number before the chain's first collective.
 int64_t lastCollective(int64_t chain);

@@ -190,12 +190,22 @@ public:
     forEach([&](Chain &chain) { chain.run(reader); });
   }
 
-  /// Before a collective of `group`: runs the collectives of this group that
-  /// other threads have traced.
+  /// Before a collective of `group` is traced: runs the collectives of this
+  /// group that other threads have traced.
   void runOthers(int64_t group, const std::string &reader) {
     const std::shared_ptr<LiveSet> &thread = LiveSet::ofThisThread();
     forEach([&](Chain &chain) {
       if (!chain.isOf(thread) && chain.usesGroup(group))
+        chain.run(reader);
+    });
+  }
+
+  /// Before an untraced collective of `group`: runs the collectives that the
+  /// calling thread has traced, and those of this group.
+  void runFor(int64_t group, const std::string &reader) {
+    const std::shared_ptr<LiveSet> &thread = LiveSet::ofThisThread();
+    forEach([&](Chain &chain) {
+      if (chain.isOf(thread) || chain.usesGroup(group))
         chain.run(reader);
     });
   }
@@ -340,8 +350,7 @@ void torch_ltc::runAllTracedCollectives(const std::string &reader) {
 void torch_ltc::runTracedCollectives(const ProcessGroupPtr &group,
                                      const std::string &reader) {
   std::unique_lock<TraceLock> lock(traceLock);
-  chains().runOthers(groupNumber(group), reader);
-  chains().ofThisThread().run(reader);
+  chains().runFor(groupNumber(group), reader);
 }
 
 bool torch_ltc::runPausedCollectives(std::chrono::milliseconds pause) {

@@ -62,7 +62,7 @@ void waitForTracedCollectives(std::chrono::milliseconds timeout);
 /// Like `runTracedCollectives`, but for all threads.
 void runAllTracedCollectives(const std::string &reader);
 /// To be called before `reader`, an untraced collective of `group`. Runs
-/// another thread's ops only if this thread has traced a collective of `group`,
+/// another thread's ops only if that thread has traced a collective of `group`,
 /// so that a thread with a separate group (to save a checkpoint, for example)
 /// doesn't cut the other thread's step.
 void runTracedCollectives(const ProcessGroupPtr &group,

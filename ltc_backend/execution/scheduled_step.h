@@ -53,8 +53,9 @@ struct ScheduledStep {
   /// State of the scheduling thread while torch's profiler is active, so that
   /// the worker's spans belong to the same profile.
   std::optional<at::ThreadLocalState> threadState;
-  /// The chain of collectives (graph/live_tensors.h) whose worker runs the
-  /// step; 0 for the worker of the threads without collectives.
+  /// The chain of collectives (graph/effects.h) whose worker runs the step. If
+  /// it is 0, `scheduleStep` sets it to the calling thread's chain, which is 0
+  /// for all threads without collectives.
   int64_t chain = 0;
   /// Steps of other workers that must end before this step overwrites a buffer.
   std::vector<CompletionPtr> follows;

@@ -96,12 +96,13 @@ LiveSets takeTurn(EffectsTurn &turn, std::vector<TensorDataPtr> &candidates) {
   }
 }
 
-/// The chain of collectives whose worker runs a graph with these effects.
+/// The chain of collectives whose worker runs a graph with these effects; 0 for
+/// that of the calling thread.
 int64_t chainOf(const LiveSets &effects) {
-  const std::shared_ptr<LiveSet> &own = LiveSet::ofThisThread();
-  bool isOwn = effects.empty() ||
-               std::find(effects.begin(), effects.end(), own) != effects.end();
-  return (isOwn ? own : effects[0])->chain();
+  bool isOwn =
+      effects.empty() || std::find(effects.begin(), effects.end(),
+                                   LiveSet::ofThisThread()) != effects.end();
+  return isOwn ? 0 : effects[0]->chain();
 }
 
 /// Whether there are more tensors to compute than when `roots` were collected:

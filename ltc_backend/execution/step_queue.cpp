@@ -399,6 +399,8 @@ void torch_ltc::scheduleStep(ScheduledStep step) {
   step.sequence = sequence;
   step.sequenceNumber = ++sequence->scheduled;
   step.conditions.threads = numThreadsOfSteps();
+  if (!step.chain)
+    step.chain = chainOfThisThread();
   if (at::hasCallbacks())
     step.threadState.emplace();
   else if (step.isAwaited && !config().num_threads.get() && hasWorkerState() &&
