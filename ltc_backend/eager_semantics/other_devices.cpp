@@ -93,14 +93,11 @@ void torch_ltc::registerOtherDevices(const AtenOps &ops) {
 
 void torch_ltc::registerFillsOfCpuTensors() {
   SilentRegistration silence;
-  for (auto [name, overload] : {std::pair("aten::fill_", "Tensor"),
-                                {"aten::index_fill_", "int_Tensor"},
-                                {"aten::index_put_", ""}}) {
-    OperatorHandle op = findOp({name, overload});
-    const char *argument =
-        std::string_view(name) == "aten::index_put_" ? "values" : "value";
-    registerAround<FillOfCpuTensor>(
-        op, c10::DispatchKey::Functionalize,
-        op.schema().argumentIndexWithName(argument).value());
-  }
+  constexpr auto key = c10::DispatchKey::Functionalize;
+  registerAround<FillOfCpuTensor>(findOp({"aten::fill_", "Tensor"}), key,
+                                  /*valueArgument=*/1);
+  registerAround<FillOfCpuTensor>(findOp({"aten::index_fill_", "int_Tensor"}),
+                                  key, /*valueArgument=*/3);
+  registerAround<FillOfCpuTensor>(findOp({"aten::index_put_", ""}), key,
+                                  /*valueArgument=*/2);
 }

@@ -58,16 +58,15 @@ struct Worker {
   using Item = std::variant<ScheduledStep, std::function<void()>>;
 
   std::deque<Item> items;
-  std::deque<Unfinished> unfinished;
-  size_t inFlight = 0;          // steps
-  size_t otherWork = 0;         // other items
-  bool isCallerRunning = false; // meanwhile the worker waits
+  std::deque<Unfinished> unfinished; // steps that are waiting or running
+  size_t otherWork = 0;              // other such items
+  bool isCallerRunning = false;      // meanwhile the worker waits
   std::condition_variable arrived;
   std::thread thread;
 
-  bool isIdle() const { return inFlight + otherWork == 0; }
+  bool isIdle() const { return unfinished.empty() && !otherWork; }
   bool isFull() const {
-    return int64_t(inFlight) >=
+    return int64_t(unfinished.size()) >=
            std::max<int64_t>(1, config().max_steps_in_flight.get());
   }
 };
@@ -80,7 +79,7 @@ public:
   void push(ScheduledStep step) {
     std::lock_guard<std::mutex> lock(mutex);
     Worker &worker = workerOf(step.chain);
-    ++worker.inFlight;
+    step.follows = stepsBefore(worker, step);
     noteAccesses(worker, step);
     push(worker, std::move(step));
   }
@@ -100,7 +99,6 @@ public:
       worker = &workerOf(step.chain);
       if (isComputing || !worker->isIdle() || !isReady(*worker, step))
         return false;
-      ++worker->inFlight;
       noteAccesses(*worker, step);
       worker->isCallerRunning = true;
       isComputing = true;
@@ -215,29 +213,25 @@ private:
   std::vector<CompletionPtr> stepsBefore(const Worker &own,
                                          const ScheduledStep &step) const {
     std::vector<CompletionPtr> found;
+    if (workers.size() == 1)
+      return found;
     std::unordered_set<const Buffer *> overwritten;
-    for (const auto &[chain, worker] : workers)
-      for (const Unfinished &other : worker.unfinished) {
-        if (&worker == &own || !step.program->numDonated)
-          continue;
-        if (overwritten.empty())
-          overwritten = overwrittenBy(step);
-        if (!other.areKnown ||
-            std::any_of(
-                other.parameters.begin(), other.parameters.end(),
-                [&](auto *buffer) { return overwritten.contains(buffer); }))
-          found.push_back(other.completion);
-      }
-    return found;
-  }
-
-  static std::unordered_set<const Buffer *>
-  overwrittenBy(const ScheduledStep &step) {
-    std::unordered_set<const Buffer *> buffers;
     for (size_t i = 0; i < step.outputs.size(); ++i)
       if (step.program->outputs[i].place == OutputPlace::Donated)
-        buffers.insert(step.outputs[i].get());
-    return buffers;
+        overwritten.insert(step.outputs[i].get());
+    if (overwritten.empty())
+      return found;
+    auto isOverwritten = [&](const Buffer *buffer) {
+      return overwritten.contains(buffer);
+    };
+    for (const auto &[chain, worker] : workers)
+      for (const Unfinished &other : worker.unfinished)
+        if (&worker != &own &&
+            (!other.areKnown ||
+             std::any_of(other.parameters.begin(), other.parameters.end(),
+                         isOverwritten)))
+          found.push_back(other.completion);
+    return found;
   }
 
   /// Whether the step needn't wait for steps of other workers.
@@ -251,10 +245,9 @@ private:
            stepsBefore(worker, step).empty();
   }
 
-  /// Notes which steps the step has to follow, and which buffers later steps of
-  /// other workers mustn't overwrite before it has finished.
-  void noteAccesses(Worker &worker, ScheduledStep &step) {
-    step.follows = stepsBefore(worker, step);
+  /// Notes which buffers later steps of other workers mustn't overwrite before
+  /// the step has finished.
+  void noteAccesses(Worker &worker, const ScheduledStep &step) {
     Unfinished &accesses = worker.unfinished.emplace_back();
     accesses.completion = step.completion;
     accesses.areKnown = step.chain || workers.size() > 1;
@@ -324,7 +317,6 @@ private:
       StepOutcome all{outcome.error, outcome.staleInput};
       updatesCompletion->finish(all, std::move(outcome.ofUpdates));
       completion->finish(all, std::move(outcome.ofResults));
-      --worker.inFlight;
       worker.unfinished.pop_front();
       worker.isCallerRunning = false;
       computing.reset();
