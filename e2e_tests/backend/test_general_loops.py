@@ -280,6 +280,32 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(2, 3, 40, 40), torch.randn(4, 3, 3, 3)],
         _cut_out,
     ),
+    "pads from 0": (
+        lambda i: [torch.randn(3, 16)],
+        lambda i, w, x: F.pad(x[0] * w[0], (i % 4, i % 4)).square().mean(),
+    ),
+    "reflected pads from 0": (
+        lambda i: [torch.randn(2, 3, 16, 16)],
+        lambda i, w, x: (
+            F.pad(x[0] * w[0], (5 * i % 4, i % 3, 7 * i % 5, 3), mode="reflect").cumsum(
+                2
+            )
+        ).mean(),
+    ),
+    "windows": (
+        lambda i: [torch.randn(400)],
+        lambda i, w, x: (x[0] * w[0]).unfold(0, 4, 5 + i).square().mean(),
+    ),
+    "bins": (
+        _constant,
+        lambda i, w, x: _weighted([torch.histc(x[0], 5 + i, -2, 2).float() * w[0]]),
+    ),
+    "logarithmic ranges": (
+        _constant,
+        lambda i, w, x: _weighted(
+            [torch.logspace(-1, 1, 5 + i, device=w.device) * w[0]]
+        ),
+    ),
     "attention of a part": (_constant, _attention),
     "causal attention of a part": (
         _constant,
@@ -353,6 +379,7 @@ def _compiled() -> Iterator[None]:
 CONSTANT_IF_CUT = {
     "parts of given lengths": "the rows' number is a sum of three lengths",
     "frames of a signal": "the signal's length isn't a function of the number of frames",
+    "windows": "the number of windows is a quotient of a constant and their distance",
     "a box cut out": "sizes of the convolution's gradient are constants near the bound",
 }
 

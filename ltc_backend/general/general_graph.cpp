@@ -142,6 +142,7 @@ std::string GeneralGraph::findStandIns() {
     Quality quality = qualityOf(vectors, why);
     if (quality.leastSize > 0 && quality.isBetterThan(best)) {
       standInValues = std::move(vectors);
+      hasExactCounts = quality.hasExactCounts;
       best = quality;
     }
     if (reason.empty())

@@ -42,8 +42,7 @@ struct NumberSlot {
   /// integer, `place` is its position among the node's words.
   uint32_t result = 0;
   uint32_t place;
-  /// Whether the number is an integer that may be 1 (see isStructural).
-  bool isPosition = false;
+  int64_t lowest = 2; ///< the lowest absolute value (see isStructural)
   SizeExpression value = {};
 };
 
@@ -99,8 +98,8 @@ public:
   const Hash128 &skeleton() const { return traces.front().skeleton; }
 
   /// Returns the values of the symbols at which `instantiate` makes the graph
-  /// with `numbers`; symbols of sizes are at least 2. If there are no such
-  /// values, returns none and sets `reason`.
+  /// with `numbers`. If there are no such values, returns none and sets
+  /// `reason`.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
   /// Returns the graph at these values, with the name `name`. Throws c10::Error
@@ -154,7 +153,8 @@ private:
   /// sets `why` to the reason.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
                     std::string &why) const;
-  /// Sets `standInValues`. Returns why there are none, or "".
+  /// Sets `standInValues` and `hasExactCounts`. Returns why there are no
+  /// stand-ins, or "".
   std::string findStandIns();
 
   GraphSnapshotPtr base;
@@ -164,6 +164,9 @@ private:
   /// The derived terms: expressions of symbols and preceding derived terms.
   std::vector<SizeExpression> derived;
   std::vector<SymbolValues> standInValues;
+  /// `Quality::hasExactCounts` of the stand-ins. If false, the division of a
+  /// mean has no general form.
+  bool hasExactCounts = false;
 };
 
 } // namespace torch_ltc

@@ -87,7 +87,7 @@ private:
                                     .node = i,
                                     .index = nextInteger++,
                                     .place = uint32_t(position),
-                                    .isPosition = spec.varies});
+                                    .lowest = spec.lowest});
                              });
       bool isSlot = isParameter || (node.record && hasSizesFromScalars(node));
       for (uint32_t k = 0; k < node.shapes.size(); ++k)
@@ -135,7 +135,7 @@ private:
       multiple =
           std::accumulate(column.begin(), column.end(), int64_t(0),
                           [](int64_t a, int64_t b) { return std::gcd(a, b); });
-    int64_t lowest = graph.slots[slot].isPosition ? 1 : 2;
+    int64_t lowest = graph.slots[slot].lowest;
     auto isTooLarge = [&](int64_t divisor) {
       return std::ranges::any_of(
           column, [&](int64_t v) { return std::abs(v) < lowest * divisor; });
@@ -465,6 +465,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     traces.erase(traces.begin(), traces.end() - kMaxTraces);
   reason.clear();
   std::set<Bounds> withoutEffect;
+  GeneralGraphPtr inexact; // the first graph without exact counts
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
                      Relations arguments,
                      NumberOrder order =
@@ -480,8 +481,10 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     else if (!hasBounds && boundsVary != Bounds::Constant)
       withoutEffect.insert({Bounds::Equal, Bounds::All, Bounds::Size});
     std::string why = graph->findStandIns();
-    if (why.empty())
+    if (why.empty() && graph->hasExactCounts)
       return graph;
+    if (why.empty() && !inexact)
+      inexact = graph;
     if (reason.empty())
       reason = why;
     return nullptr;
@@ -513,7 +516,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
         if (auto graph = attempt(boundsVary, /*asMultiples=*/false, relations,
                                  arguments, order))
           return graph;
-  return nullptr;
+  return inexact;
 }
 
 GeneralGraphPtr GeneralGraph::refine(TraceNumbers trace,

@@ -92,22 +92,27 @@ private:
   }
 
   /// Adds the operands' sizes in those dimensions whose size varies in the
-  /// result, or in all dimensions if none varies.
+  /// result or in an operand of the same rank, or in all dimensions if none
+  /// varies.
   void addSizesOfOperands(uint32_t position) {
     const SnapshotNode &node = base.nodes[position];
-    const uint32_t result = columns.firstSize(position);
-    const int64_t rank = node.shapes[0].dim();
-    for (uint32_t i = 0; i < node.numOperands; ++i) {
-      ResultRef operand = base.operands[node.firstOperand + i];
-      std::vector<uint32_t> all, varying;
-      for (uint32_t d = 0; d < base.shape(operand).dim(); ++d) {
-        all.push_back(d);
-        if (d < rank && columns.varies(result + d))
-          varying.push_back(d);
-      }
-      for (uint32_t d : varying.empty() ? all : varying)
-        addBoundOf(operand, d);
-    }
+    const uint32_t rank = uint32_t(node.shapes[0].dim());
+    auto operands = c10::ArrayRef<ResultRef>(base.operands)
+                        .slice(node.firstOperand, node.numOperands);
+    std::set<uint32_t> varying;
+    auto addVarying = [&](uint32_t firstSize) {
+      for (uint32_t d = 0; d < rank; ++d)
+        if (columns.varies(firstSize + d))
+          varying.insert(d);
+    };
+    addVarying(columns.firstSize(position));
+    for (ResultRef operand : operands)
+      if (base.shape(operand).dim() == rank)
+        addVarying(columns.firstSize(operand));
+    for (ResultRef operand : operands)
+      for (uint32_t d = 0; d < base.shape(operand).dim(); ++d)
+        if (varying.empty() || varying.contains(d))
+          addBoundOf(operand, d);
   }
 
   /// Adds the parameters' sizes that equal a constant size to which a varying

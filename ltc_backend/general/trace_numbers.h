@@ -6,10 +6,10 @@
 //   skeleton   ops, operands, dtypes, ranks, which parameters are donatable;
 //              all arguments except integers and texts that may follow from
 //              sizes; which sizes are 0 or 1, because these decide how operands
-//              are broadcast; which integers are -1, 0, 1 or a sentinel like
-//              the largest int64 (-1 and 1 aren't special for positions, such
-//              as a slice's start), and the signs of all other integers; sizes
-//              that are marked as static
+//              are broadcast; which integers are -1, 0, 1 (which aren't special
+//              for positions, such as a slice's start) or a sentinel like the
+//              largest int64, and the signs of all other integers; sizes that
+//              are marked as static
 //   numbers    sizes of all values, and those integers, in trace order
 //
 // The op table says which integers may differ (`ArgumentSpec::followsSizes`).
@@ -49,13 +49,10 @@ TraceNumbers numbersOf(const GraphSnapshot &graph);
 /// skeletons, each of which generalizes to other sizes.
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
-/// Whether this integer of an argument is part of the skeleton. The lowering of
-/// a number that `varies` also accepts a value that is unknown at compile time,
-/// so 1 isn't special for such a number.
+/// Whether this integer of an argument is part of the skeleton.
 inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
   constexpr int64_t largest = int64_t(1) << 48;
-  int64_t special = spec.varies ? 0 : 1;
-  return (number >= -special && number <= special) || number >= largest ||
+  return (number < spec.lowest && number > -spec.lowest) || number >= largest ||
          number <= -largest;
 }
 

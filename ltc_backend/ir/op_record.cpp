@@ -37,6 +37,19 @@ bool contains(const std::vector<std::string_view> &words,
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+/// Sets the fields of `spec` that the words of the column `sizes` describe:
+/// "end" or, with the lowest number that isn't part of the skeleton, "pad>=0".
+void setSizes(ArgumentSpec &spec, const std::vector<std::string_view> &words) {
+  for (std::string_view word : words) {
+    size_t limit = word.find(">=");
+    if (word.substr(0, limit) != spec.name)
+      continue;
+    spec.followsSizes = true;
+    if (limit != std::string_view::npos)
+      spec.lowest = word[limit + 2] - '0';
+  }
+}
+
 ArgumentKind argumentKindOf(const c10::Argument &argument) {
   for (const char *ignored : {"layout", "device", "pin_memory", "memory_format",
                               "generator", "non_blocking"})
@@ -104,7 +117,9 @@ bool resolve(OpRecord &record) {
     spec.isDynamicScalar = contains(numbers, spec.name + "!");
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
-    spec.followsSizes = contains(sizes, spec.name);
+    if (spec.varies)
+      spec.lowest = 0;
+    setSizes(spec, sizes);
     record.hasUnsizedNumbers |= spec.varies && !spec.followsSizes;
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();

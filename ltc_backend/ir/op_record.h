@@ -69,6 +69,12 @@ struct ArgumentSpec {
   /// text, follow tensors' sizes, and so differ between traces of one Python
   /// program.
   bool followsSizes = false;
+  /// The lowest absolute value of an integer that may differ between traces
+  /// with the same skeleton. The lowering of a lower integer may have another
+  /// form: a stride of 1 is no stride. 0 if the lowering also accepts an
+  /// integer that is unknown at compile time (`varies`), or if the column
+  /// `sizes` says so.
+  int64_t lowest = 2;
   std::optional<c10::IValue> defaultValue;
   std::string name;
 };

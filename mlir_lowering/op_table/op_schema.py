@@ -374,10 +374,11 @@ def check_row(row, where):
             )
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
-    for name in row.sizes:
+    for word in row.sizes:
+        name = re.sub(">=[01]$", "", word)
         argument = next((a for a in row.arguments if a.name == name), None)
         if argument is None or argument.type.rstrip("?") not in {*NUMBER_TYPES, "str"}:
-            raise TableError(f"{where}: sizes: '{name}' isn't a number of the schema")
+            raise TableError(f"{where}: sizes: '{word}' isn't a number of the schema")
     if row.element and not any(
         a.name == row.element and a.type == "Scalar" for a in row.arguments
     ):

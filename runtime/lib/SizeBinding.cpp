@@ -63,9 +63,9 @@ static llvm::Error checkRanges(llvm::StringRef name, const GeneralForm &form,
     return failure("Program '{0}' was bound to {1} sizes, but has {2}.", name,
                    sizes.size(), form.largest_sizes_size());
   for (const auto &[i, size] : llvm::enumerate(sizes))
-    if (size < 1 || size > form.largest_sizes(int(i)))
+    if (size < 0 || size > form.largest_sizes(int(i)))
       return failure("Size s{0} of program '{1}' is {2}: its general form is "
-                     "for sizes from 1 to {3}.",
+                     "for sizes from 0 to {3}.",
                      i, name, size, form.largest_sizes(int(i)));
   return llvm::Error::success();
 }

@@ -190,10 +190,10 @@ TEST(Binding, RefusesSizes) {
   Executable message = generalProgram();
   EXPECT_CONTAINS(bindingError(message, {3}), "1 sizes, but has 2");
   for (int64_t size :
-       {int64_t(0), int64_t(-7), INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1})
+       {int64_t(-7), INT64_MIN, INT64_MAX, (int64_t(1) << 40) + 1})
     EXPECT_CONTAINS(bindingError(message, {size, 3}), "Size s0 of program");
-  // A symbol can be 1 if it isn't a size but, for example, a slice's start.
-  EXPECT_EQ(bindingError(message, {1, 3}), "");
+  // A symbol can be 0 if it isn't a size but, for example, a slice's start.
+  EXPECT_EQ(bindingError(message, {0, 3}), "");
   // First, the number of elements exceeds 64 bits; then the temporaries exceed
   // the address space.
   for (int symbol = 0; symbol < 2; ++symbol)
