@@ -53,7 +53,7 @@ bool isKeptWhole(const ExternalBackend &backend, const std::string &emitName) {
 /// External backends don't support such an op unless they declare it legal.
 bool isHostOp(const std::string &emitName) {
   static const std::unordered_set<std::string> names = {
-#define HOST_OP(Name) Name,
+#define HOST_OP(Name, ...) Name,
 #include "HostOps.inc"
 #undef HOST_OP
   };

@@ -83,7 +83,7 @@ public:
     case 'n':
       return argument.default_value() ? *argument.default_value() : IValue();
     case 't':
-      return tensorOf(call.inputs[numTensors++]);
+      return tensorOrNumber(call.inputs[numTensors++], *type);
     case 'l': {
       c10::List<at::Tensor> tensors;
       for (int64_t i = std::stoll(text); i > 0; --i)
@@ -113,6 +113,17 @@ public:
   }
 
 private:
+  static IValue tensorOrNumber(const LtcHostTensor &input,
+                               const c10::Type &type) {
+    at::Tensor tensor = tensorOf(input);
+    if (type.kind() == c10::TypeKind::TensorType)
+      return tensor;
+    at::Scalar number = tensor.item();
+    if (type.kind() == c10::TypeKind::FloatType)
+      return number.toDouble();
+    return number;
+  }
+
   static std::vector<std::string> split(const std::string &text) {
     std::vector<std::string> items;
     for (size_t begin = 0; begin < text.size();) {

@@ -37,8 +37,25 @@ def lowered_ops(rows):
 
 
 def host_ops(rows):
-    names = sorted({row.emit for row in rows if row.lower == "host"})
-    lines = [f'HOST_OP("{name}")' for name in names]
+    """Returns one HOST_OP(op, positions...) for each op that PyTorch's kernel computes,
+    with the positions of the arguments that may be dynamic scalars."""
+    lines = sorted(
+        {
+            ", ".join(
+                [
+                    f'HOST_OP("{row.emit}"',
+                    *(
+                        str(position)
+                        for position, argument in enumerate(row.arguments)
+                        if argument.name in row.varies
+                    ),
+                ]
+            )
+            + ")"
+            for row in rows
+            if row.lower == "host"
+        }
+    )
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 

@@ -68,16 +68,8 @@ static Value sumOfSquares(FormulaBuilder &b, Value deviation,
 // their number; a program for all sizes sums in float64. If `wide`, squares are
 // float64: float32 can't represent the squares of all its values.
 template <typename OpTy>
-static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
-                                  bool wide = false) {
+static Moments moments(OpTy op, FormulaBuilder &b, bool wide = false) {
   Value x = b.compute(op.getSelf());
-  double correction = 1;
-  if (!b.isNone(op.getCorrection())) {
-    Number number = b.number(op.getCorrection());
-    if (!number.isKnown())
-      return b.fail("its correction isn't a constant");
-    correction = number.get();
-  }
   SmallVector<int64_t> dims = b.dimensions(op.getDim(), b.rank(x));
   double count = double(b.count(x, dims));
   Value mean;
@@ -94,35 +86,38 @@ static FailureOr<Moments> moments(OpTy op, FormulaBuilder &b,
   if (wide)
     deviation = b.cast(deviation, Float64Type::get(op.getContext()));
   Value squares = sumOfSquares(b, deviation, dims, count);
+  Number correction =
+      b.isNone(op.getCorrection()) ? Number(1) : b.number(op.getCorrection());
   // An empty set has no variance, whatever the correction.
-  double divisor = count ? std::max(0.0, count - correction) : 0;
-  return Moments{b.div(squares, divisor), mean};
+  if (!count)
+    return Moments{b.div(squares, 0.0), mean};
+  if (correction.isKnown())
+    return Moments{b.div(squares, std::max(0.0, count - correction.get())),
+                   mean};
+  Value divisor = b.cast(b.asTensor(correction), b.dtype(squares));
+  return Moments{b.div(squares, b.clampMin(b.sub(count, divisor), 0)), mean};
 }
 
 static LogicalResult decomposeVar(AtenVarCorrectionOp op, FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b);
-  return failed(result) ? failure() : b.replaceWith({result->variance});
+  Moments result = moments(op, b);
+  return b.replaceWith({result.variance});
 }
 
 static LogicalResult decomposeStd(AtenStdCorrectionOp op, FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b, /*wide=*/true);
-  return failed(result) ? failure() : b.replaceWith({b.sqrt(result->variance)});
+  Moments result = moments(op, b, /*wide=*/true);
+  return b.replaceWith({b.sqrt(result.variance)});
 }
 
 static LogicalResult decomposeVarMean(AtenVarMeanCorrectionOp op,
                                       FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b);
-  if (failed(result))
-    return failure();
-  return b.replaceWith({result->variance, result->mean});
+  Moments result = moments(op, b);
+  return b.replaceWith({result.variance, result.mean});
 }
 
 static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
                                       FormulaBuilder &b) {
-  FailureOr<Moments> result = moments(op, b, /*wide=*/true);
-  if (failed(result))
-    return failure();
-  return b.replaceWith({b.sqrt(result->variance), result->mean});
+  Moments result = moments(op, b, /*wide=*/true);
+  return b.replaceWith({b.sqrt(result.variance), result.mean});
 }
 
 //===----------------------------------------------------------------------===//
@@ -152,13 +147,34 @@ static Value vectorNorm(FormulaBuilder &b, Value x, double order,
   return b.pow(sum(b.pow(b.abs(x), order)), 1 / order);
 }
 
+// The vector norm of an order that is a dynamic scalar: one formula for all
+// orders.
+static Value vectorNorm(FormulaBuilder &b, Value x, Value order,
+                        ArrayRef<int64_t> dims, bool keepDim) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Value size = b.abs(x);
+  if (b.count(x, dims) <= 1)
+    return b.where(b.eq(order, 0.0),
+                   vectorNorm(b, x, /*order=*/0, dims, keepDim),
+                   b.sum(size, dims, keepDim));
+  Value isCount = b.eq(order, 0.0);
+  Value terms = b.where(isCount, b.cast(b.ne(x, 0.0), b.dtype(x)),
+                        b.pow(size, Number::parameter(order)));
+  Value root = b.sub(1.0, b.mul(order, 0.0));
+  root = b.where(isCount, root, b.div(root, order));
+  Value norm = b.pow(b.sum(terms, dims, keepDim), Number::parameter(root));
+  norm = b.where(b.eq(order, infinity), b.amax(size, dims, keepDim), norm);
+  return b.where(b.eq(order, -infinity), b.amin(size, dims, keepDim), norm);
+}
+
 static LogicalResult replaceByNorm(FormulaBuilder &b, Value self, Value order,
                                    ArrayRef<int64_t> dims, bool keepDim) {
   Number p = b.isNone(order) ? Number(2) : b.number(order);
-  if (!p.isKnown())
-    return b.fail("its order isn't a constant");
   Value x = b.compute(self, b.resultDtype());
-  return b.replaceWith({vectorNorm(b, x, p.get(), dims, keepDim)});
+  if (p.isKnown())
+    return b.replaceWith({vectorNorm(b, x, p.get(), dims, keepDim)});
+  Value dynamic = b.cast(b.asTensor(p), b.dtype(x));
+  return b.replaceWith({vectorNorm(b, x, dynamic, dims, keepDim)});
 }
 
 static LogicalResult decomposeVectorNorm(AtenLinalgVectorNormOp op,
@@ -197,12 +213,12 @@ void mlir::torch_ltc::populateReductionDecompositionPatterns(
   DecompositionAdder adder(patterns, options);
   adder.add(decomposeMean);
   adder.add(decomposeMeanDim);
-  adder.add(decomposeVar);
-  adder.add(decomposeStd);
-  adder.add(decomposeVarMean);
-  adder.add(decomposeStdMean);
-  adder.add(decomposeVectorNorm);
-  adder.add(decomposeNorm);
-  adder.add(decomposeNormDim);
+  adder.add(decomposeVar, /*parameters=*/{2});
+  adder.add(decomposeStd, /*parameters=*/{2});
+  adder.add(decomposeVarMean, /*parameters=*/{2});
+  adder.add(decomposeStdMean, /*parameters=*/{2});
+  adder.add(decomposeVectorNorm, /*parameters=*/{1});
+  adder.add(decomposeNorm, /*parameters=*/{1});
+  adder.add(decomposeNormDim, /*parameters=*/{1});
   adder.add(decomposeCountNonzero);
 }

@@ -129,6 +129,8 @@ public:
   Value zeros(ArrayRef<int64_t> sizes, Type dtype) {
     return full(sizes, 0.0, dtype);
   }
+  /// The number as a tensor of rank 0, of int64 or float64.
+  Value asTensor(Number number);
   /// The tensor [0, 1, ..., end - 1] of int64.
   Value arange(int64_t end);
 
@@ -157,7 +159,7 @@ public:
   Value mul(Value a, Number b);
   Value div(Value a, Value b);
   Value div(Value a, Number b);
-  Value pow(Value a, double exponent);
+  Value pow(Value a, Number exponent);
   Value clampMin(Value a, double min);
   Value clampMax(Value a, double max);
 
@@ -247,7 +249,6 @@ private:
   Value reduce(Value x, ArrayRef<int64_t> dims, bool keepDim,
                bool takesDtype = false);
   Value asScalar(Number number);
-  Value asTensor(Number number);
   /// The constant int that represents `dtype` in ATen ops (c10::ScalarType).
   Value scalarType(Type dtype);
   Type boolDtype();

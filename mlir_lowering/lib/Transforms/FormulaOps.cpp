@@ -104,9 +104,9 @@ Value FormulaBuilder::div(Value a, Value b) {
 Value FormulaBuilder::div(Value a, Number b) {
   return withNumber<AtenDivTensorOp, AtenDivScalarOp>(a, b, dtype(a));
 }
-Value FormulaBuilder::pow(Value a, double exponent) {
-  return create<AtenPowTensorScalarOp>(sizes(a), dtype(a),
-                                       {a, constant(exponent)});
+Value FormulaBuilder::pow(Value a, Number exponent) {
+  return withNumber<AtenPowTensorTensorOp, AtenPowTensorScalarOp>(a, exponent,
+                                                                  dtype(a));
 }
 Value FormulaBuilder::clampMin(Value a, double min) {
   return create<AtenClampMinOp>(sizes(a), dtype(a), {a, constant(min)});

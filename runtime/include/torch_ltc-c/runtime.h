@@ -169,7 +169,7 @@ typedef struct {
 /// separated by ';':
 ///
 ///   n        none
-///   t        the next input
+///   t        the next input; if the argument is a number, the input's element
 ///   l3       a list of the next 3 inputs
 ///   i-5      an integer
 ///   b1       a boolean

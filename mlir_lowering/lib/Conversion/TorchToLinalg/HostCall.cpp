@@ -1,8 +1,8 @@
 //===- HostCall.cpp - Ops that PyTorch's own kernels compute --------------===//
 //
 // Lowers the op table's rows with lower = "host" to ltc.host_call. Each
-// argument becomes an attribute, in the order of the schema; a tensor also
-// becomes an input, and its attribute is its dtype.
+// argument becomes an attribute, in the order of the schema; a tensor or a
+// dynamic scalar also becomes an input, and its attribute is its dtype.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +38,18 @@ static Attribute listAttribute(OpLowering &op, unsigned position,
   return b.getDenseI64ArrayAttr(op.integers(position));
 }
 
+/// Makes the dynamic scalar an input of rank 0.
+static Attribute scalarAttribute(OpLowering &op, unsigned position,
+                                 SmallVector<Value> &tensors) {
+  Builder &b = op.builder;
+  Type dtype = b.getF64Type();
+  if (isa<torch::IntType>(op.op->getOperand(position).getType()))
+    dtype = b.getIntegerType(64, /*isSigned=*/true);
+  Value scalar = op.number(position).materialize(op.builder, op.loc, dtype);
+  tensors.push_back(op.tensors.fill({}, scalar));
+  return TypeAttr::get(dtype);
+}
+
 static Attribute argumentAttribute(OpLowering &op, unsigned position,
                                    SmallVector<Value> &tensors) {
   Builder &b = op.builder;
@@ -48,6 +60,8 @@ static Attribute argumentAttribute(OpLowering &op, unsigned position,
     tensors.push_back(op.tensor(position));
     return TypeAttr::get(op.dtype(position));
   }
+  if (op.isParameter(position))
+    return scalarAttribute(op, position, tensors);
   if (isa<torch::ListType>(type))
     return listAttribute(op, position, tensors);
   if (isa<torch::StringType>(type))
@@ -78,7 +92,7 @@ LogicalResult torch_ltc::lowerHostCall(OpLowering &op) {
 }
 
 void torch_ltc::populateHostLowerings(LoweringTable &table) {
-#define HOST_OP(name) table.add(name, lowerHostCall);
+#define HOST_OP(name, ...) table.add(name, lowerHostCall, {__VA_ARGS__});
 #include "torch_ltc/Dialect/Torch/HostOps.inc"
 #undef HOST_OP
   // These ops are decomposed only for other compilers.

@@ -267,17 +267,19 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
 namespace {
 /// One dimension of a resized image: each row of the result is a copy of a
 /// source row, and later rows have the same or later sources. Kernels look rows
-/// up in tables. A general program computes the rows, because a table would
-/// depend on the sizes.
+/// up in tables. If the sizes or the scale are unknown, a kernel computes the
+/// rows instead.
 class NearestRows {
 public:
-  NearestRows(OpLowering &op, int64_t input, int64_t output,
-              std::optional<double> given)
-      : op(op), input(input), output(output), given(given),
-        scale(nearestScale(input, output, given)),
-        inverse(given && *given > 0 ? float(*given)
-                                    : nearestScale(output, input, {})),
-        isComputed(isForAllSizes(op.op)) {}
+  /// `scale`: the position of the op's operand, a float or none.
+  NearestRows(OpLowering &op, int64_t input, int64_t output, unsigned scale)
+      : op(op), input(input), output(output),
+        isComputed(isForAllSizes(op.op) || op.isParameter(scale)) {
+    if (!isComputed)
+      given = op.optionalFloating(scale);
+    else
+      addFactors(scale);
+  }
 
   /// `addSources` creates the table that `source` reads, and `addFirstCopies`
   /// the one that `firstCopy` reads. They must be called before the kernel's
@@ -300,7 +302,7 @@ public:
   Value source(IndexBuilder &b, Value row) const {
     if (table)
       return b.fromElement(b.extract(table, row), input);
-    return b.min(multiplied(b, row, scale), b.constant(input - 1));
+    return b.min(multiplied(b, row, toSource), b.constant(input - 1));
   }
 
   /// The first row of the result that is a copy of source row `row` or of a
@@ -311,16 +313,35 @@ public:
     // The rounded product may differ from the first copy, so search from two
     // rows before the product.
     Value zero = b.constant(0), last = b.constant(output);
-    Value copy = b.add(multiplied(b, row, inverse), -2);
+    Value copy = b.add(multiplied(b, row, toResult), -2);
     copy = b.min(b.max(copy, zero), last);
     for (int step = 0; step < 4; ++step) {
-      Value isBefore = b.less(multiplied(b, copy, scale), row);
+      Value isBefore = b.less(multiplied(b, copy, toSource), row);
       copy = b.min(b.select(isBefore, b.add(copy, 1), copy), last);
     }
     return b.select(b.less(row, b.constant(input)), copy, last);
   }
 
 private:
+  /// Emits `toSource` and `toResult`. A scale that isn't positive is ignored,
+  /// as in `compute_scales_value` (aten/src/ATen/native/UpSample.h).
+  void addFactors(unsigned scale) {
+    ScalarBuilder narrow(op.builder, op.loc, op.builder.getF32Type());
+    toSource = narrow.constant(nearestScale(input, output, {}));
+    toResult = narrow.constant(nearestScale(output, input, {}));
+    if (op.isNone(scale))
+      return;
+    ScalarBuilder wide(op.builder, op.loc, op.builder.getF64Type());
+    Value given = op.number(scale).materialize(op.builder, op.loc, wide.dtype);
+    Value isGiven = wide.compare(Comparison::gt, given, wide.constant(0));
+    auto orDefault = [&](Value factor, Value byDefault) {
+      factor = narrow.convert(factor, wide.dtype, narrow.dtype);
+      return narrow.select(isGiven, factor, byDefault);
+    };
+    toSource = orDefault(wide.div(wide.constant(1), given), toSource);
+    toResult = orDefault(given, toResult);
+  }
+
   Value positionTable(ArrayRef<int64_t> positions) {
     auto type =
         RankedTensorType::get(positions.size(), op.builder.getI64Type());
@@ -329,30 +350,30 @@ private:
   }
 
   /// floor(row * factor), computed in float32 as PyTorch does.
-  static Value multiplied(IndexBuilder &b, Value row, float factor) {
+  static Value multiplied(IndexBuilder &b, Value row, Value factor) {
     Type integer = b.builder.getI64Type(), index = b.builder.getIndexType();
     ScalarBuilder s(b.builder, b.loc, b.builder.getF32Type());
     Value number =
         arith::SIToFPOp::create(b.builder, b.loc, s.dtype, b.toInteger(row));
-    number = s.unary<math::FloorOp>(s.mul(number, s.constant(factor)));
+    number = s.unary<math::FloorOp>(s.mul(number, factor));
     number = arith::FPToSIOp::create(b.builder, b.loc, integer, number);
     return arith::IndexCastOp::create(b.builder, b.loc, index, number);
   }
 
   OpLowering &op;
   int64_t input, output;
-  std::optional<double> given; // the scale's reciprocal
-  float scale, inverse;
   bool isComputed;
-  Value table;
+  std::optional<double> given; // a constant scale
+  Value table;                 // unless the rows are computed
+  Value toSource, toResult;    // float32 factors; null if there is a table
 };
 } // namespace
 
 /// upsample_nearest2d(self, output_size, scales_h, scales_w)
 static LogicalResult lowerUpsampleNearest(OpLowering &op) {
   ArrayRef<int64_t> in = op.sizes(0), out = op.resultSizes();
-  NearestRows rows(op, in[2], out[2], op.optionalFloating(2));
-  NearestRows columns(op, in[3], out[3], op.optionalFloating(3));
+  NearestRows rows(op, in[2], out[2], 2);
+  NearestRows columns(op, in[3], out[3], 3);
   rows.addSources();
   columns.addSources();
   Value result = op.tensors.fromIndices(
@@ -374,7 +395,7 @@ static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   SmallVector<NearestRows, 2> rows;
   for (int64_t dim : {2, 3}) {
-    rows.emplace_back(op, in[dim], out[dim], op.optionalFloating(dim + 1));
+    rows.emplace_back(op, in[dim], out[dim], dim + 1);
     rows.back().addFirstCopies();
   }
   Value result = op.tensors.fromIndices(
@@ -420,6 +441,7 @@ void torch_ltc::populateStridedLowerings(LoweringTable &table) {
     table.add(reflection + "_backward", lowerMirrorPadBackward<true>);
     table.add(replication + "_backward", lowerMirrorPadBackward<false>);
   }
-  table.add("aten.upsample_nearest2d", lowerUpsampleNearest);
-  table.add("aten.upsample_nearest2d_backward", lowerUpsampleNearestBackward);
+  table.add("aten.upsample_nearest2d", lowerUpsampleNearest, {2, 3});
+  table.add("aten.upsample_nearest2d_backward", lowerUpsampleNearestBackward,
+            {3, 4});
 }

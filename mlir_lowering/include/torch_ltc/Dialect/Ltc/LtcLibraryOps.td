@@ -175,8 +175,9 @@ def Ltc_HostCallOp : Ltc_Op<"host_call",
   let description = [{
     `arguments` has one element for each argument of the op's schema: unit
     (none), a number, a string, an integer or floating-point list
-    (`array<i64>`, `array<f64>`), a type (the next input, of this dtype), or an
-    array of types (a list of inputs). `result_dtypes` lists the results'
+    (`array<i64>`, `array<f64>`), a type (the next input, of this dtype; an
+    input of rank 0 also stands for a number), or an array of types (a list of
+    inputs). `result_dtypes` lists the results'
     dtypes. Types have torch's signedness (`ui8`). The op has no side effects
     unless it begins or finishes a collective (Collectives.h).
 
