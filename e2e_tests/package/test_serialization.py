@@ -254,3 +254,54 @@ def test_shallow_copies_share_memory(device: str) -> None:
     assert copy.copy(leaf).requires_grad and copy.copy(leaf).is_leaf
     model = copy.copy(nn.Linear(2, 2).to(device))
     assert isinstance(model.weight, nn.Parameter)
+
+
+def _views(device: str) -> dict[str, torch.Tensor]:
+    base = torch.arange(12.0, device=device).view(3, 4)
+    number = torch.complex(base, base + 1)
+    return {
+        "column": base[:, 1],
+        "rows": base[1:, ::2],
+        "expanded": torch.ones(1, device=device).expand(5),
+        "transposed": base.t(),
+        "imaginary": number.imag,
+        "conjugate": number.conj(),
+        "reinterpreted": base.view(torch.int32)[1],
+    }
+
+
+def _pickled(tensor: torch.Tensor) -> torch.Tensor:
+    return pickle.loads(pickle.dumps(tensor))
+
+
+@pytest.mark.parametrize("copied", [_pickled, through_file])
+@pytest.mark.parametrize("name", _views("cpu"))
+def test_views_keep_strides_and_bits(name: str, copied) -> None:
+    results = [copied(_views(device)[name]) for device in ("cpu", "lazy")]
+    expected, result = results
+    assert result.device.type == "lazy"
+    assert result.stride() == expected.stride()
+    assert result.storage_offset() == expected.storage_offset()
+    assert result.is_conj() == expected.is_conj()
+    assert torch.equal(result.cpu(), expected)
+
+
+@pytest.mark.parametrize("bit", ["conj", "neg"])
+def test_bits_of_a_cpu_file(bit: str) -> None:
+    """A file contains the memory of a tensor and, separately, its conjugate bit."""
+    number = torch.randn(3, dtype=torch.complex64)
+    view = number.conj() if bit == "conj" else torch._neg_view(number)
+    buffer = io.BytesIO()
+    torch.save(view, buffer)
+    buffer.seek(0)
+    assert torch.equal(torch.load(buffer, map_location="lazy").cpu(), view)
+
+
+@pytest.mark.parametrize("copied", [_pickled, through_file])
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+@pytest.mark.filterwarnings("ignore:Sparse CS[RC] tensor support")
+def test_sparse(layout: str, copied) -> None:
+    tensor = getattr(torch.eye(3, device="lazy"), layout)()
+    result = copied(tensor)
+    assert (result.device.type, result.layout) == ("lazy", tensor.layout)
+    assert torch.equal(result.to_dense().cpu(), torch.eye(3))

@@ -66,6 +66,17 @@ def _other_dtypes(x: Tensor) -> list[Tensor]:
     return [bits, torch.view_as_real(numbers), nothing]
 
 
+def _written_in_another_dtype(x: Tensor) -> list[Tensor]:
+    number = torch.complex(x, x + 1)
+    whole, bits = copy.deepcopy([x, x.view(torch.int32)])
+    complex_, pairs, conjugate = copy.deepcopy(
+        [number, torch.view_as_real(number), number.conj()]
+    )
+    whole[2:].zero_()
+    complex_[1] = 4
+    return [whole, bits, pairs, conjugate.imag.resolve_neg()]
+
+
 @pytest.mark.parametrize(
     "program",
     [
@@ -77,6 +88,7 @@ def _other_dtypes(x: Tensor) -> list[Tensor]:
         _buffers,
         _gradients,
         _other_dtypes,
+        _written_in_another_dtype,
     ],
 )
 def test_deep_copy(program: Callable[[Tensor], list[Tensor]]) -> None:

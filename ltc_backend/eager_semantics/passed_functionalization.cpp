@@ -63,8 +63,8 @@ bool makesNested(const OperatorHandle &op) {
 /// Whether a mode or a subclass, which may be on the CPU, gets the call next.
 bool isBeforePython(c10::DispatchKeySet keys,
                     c10::ArrayRef<c10::IValue> arguments) {
-  return isBeforeMode(keys) ||
-         (keys.has(DispatchKey::Python) && anyTensor(arguments, isSubclass));
+  return isBeforeMode(keys) || (keys.has(DispatchKey::Python) &&
+                                anyTensor(arguments, hasTorchDispatch));
 }
 
 /// A kernel at key Functionalize that makes some calls bypass

@@ -25,10 +25,16 @@ inline bool isBeforeMode(c10::DispatchKeySet keys) {
          c10::impl::dispatch_mode_enabled();
 }
 
-/// Whether ops on the tensor call `__torch_dispatch__`. Those on a functional
-/// wrapper don't; those on the wrapped tensor may.
+/// Whether the tensor's class has a `__torch_dispatch__`.
+inline bool hasTorchDispatch(const at::Tensor &tensor) {
+  return tensor.key_set().has(c10::DispatchKey::Python);
+}
+
+/// Whether the tensor's class has a `__torch_dispatch__`, and the tensor isn't
+/// a functional wrapper. (`as_subclass` makes a functional wrapper of such a
+/// class.)
 inline bool isSubclass(const at::Tensor &tensor) {
-  return tensor.key_set().has(c10::DispatchKey::Python) &&
+  return hasTorchDispatch(tensor) &&
          !tensor.key_set().has(c10::DispatchKey::Functionalize);
 }
 

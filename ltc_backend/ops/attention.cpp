@@ -20,6 +20,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -429,7 +430,7 @@ Tensor shortAttention(const Tensor &query, const Tensor &key,
     bool plain = !c10::impl::dispatch_mode_enabled() &&
                  (!exists(mask) || isLazyWrapper(*mask));
     for (const Tensor &tensor : {query, key, value})
-      plain = plain && isLazyWrapper(tensor);
+      plain = plain && isLazyWrapper(tensor) && !hasTorchDispatch(tensor);
     if (!plain)
       return Tensor();
     c10::impl::ExcludeDispatchKeyGuard below(c10::DispatchKey::Functionalize);

@@ -13,6 +13,7 @@
 #include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
 #include "ir/tensor_arguments.h"
 #include "ops/checked_zero.h"
 #include "ops/registration.h"
@@ -79,8 +80,8 @@ const char *const kNegative = "Class values must be non-negative.";
 const char *const kTooLarge = "Class values must be smaller than num_classes.";
 
 at::Tensor oneHot(const at::Tensor &self, int64_t numClasses) {
-  if (!isLazyWrapper(self) || self.scalar_type() != at::kLong ||
-      self.numel() == 0)
+  if (!isLazyWrapper(self) || hasTorchDispatch(self) ||
+      self.scalar_type() != at::kLong || self.numel() == 0)
     return at::native::one_hot(self, numClasses);
   at::Tensor classes = self;
   if (numClasses == -1) {

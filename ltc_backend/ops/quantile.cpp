@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "graph/torch_dispatch.h"
 #include "ops/checked_zero.h"
 #include "ops/registration.h"
 #include "tracing/writing_call.h"
@@ -19,7 +20,8 @@ using at::Tensor;
 namespace {
 
 Tensor checkedPositions(const Tensor &q) {
-  if (!isLazyWrapper(q) || !at::isFloatingType(q.scalar_type()) || !q.numel())
+  if (!isLazyWrapper(q) || hasTorchDispatch(q) ||
+      !at::isFloatingType(q.scalar_type()) || !q.numel())
     return q;
   return q + checkedZero(q.ge(0).logical_and(q.le(1)),
                          "quantile() q values must be in the range [0, 1]");

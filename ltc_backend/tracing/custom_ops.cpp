@@ -90,8 +90,8 @@ public:
     bool isAliased = hasAliases(op.schema());
     if (!anyTensor(arguments, isLazyWrapper))
       return previous.callBoxed(op, keys, stack);
-    if (isBeforeMode(keys) ||
-        (keys.has(DispatchKey::Python) && anyTensor(arguments, isSubclass)))
+    if (isBeforeMode(keys) || (keys.has(DispatchKey::Python) &&
+                               anyTensor(arguments, hasTorchDispatch)))
       return op.redispatchBoxed(
           keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
                                      DispatchKey::Functionalize),

@@ -1,11 +1,11 @@
 //===- remembered_formula.cpp - Formulas in Python, run once --------------===//
 
 #include "tracing/remembered_formula.h"
+#include "graph/torch_dispatch.h"
 
 #include "config/config.h"
 #include "events/metrics.h"
 #include "graph/live_tensors.h"
-#include "graph/torch_dispatch.h"
 #include "ir/hash.h"
 #include "ir/tensor_arguments.h"
 #include "ir/trace_environment.h"
@@ -493,7 +493,8 @@ private:
       return true;
     const bool isEnabled = c10::GradMode::is_enabled();
     return anyTensor(values, [isEnabled](const at::Tensor &tensor) {
-      return !isLazyWrapper(tensor) || (isEnabled && tensor.requires_grad()) ||
+      return !isLazyWrapper(tensor) || hasTorchDispatch(tensor) ||
+             (isEnabled && tensor.requires_grad()) ||
              tensor._fw_grad(/*level=*/0).defined();
     });
   }

@@ -1,6 +1,7 @@
 //===- wrapped_value.cpp - Values of functional tensors -------------------===//
 
 #include "tracing/wrapped_value.h"
+#include "graph/torch_dispatch.h"
 
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
@@ -13,7 +14,8 @@ namespace functionalization = at::functionalization::impl;
 bool torch_ltc::isPlainWrapper(const at::Tensor &tensor) {
   return tensor.defined() && tensor.device().is_lazy() &&
          functionalization::isFunctionalTensor(tensor) &&
-         !tensor.is_inference() && !c10::impl::dispatch_mode_enabled();
+         !hasTorchDispatch(tensor) && !tensor.is_inference() &&
+         !c10::impl::dispatch_mode_enabled();
 }
 
 bool torch_ltc::isPlainOperand(const at::Tensor &tensor, at::ScalarType dtype) {

@@ -24,6 +24,7 @@ AT_IMPORT = (
     "modules",
     "tied_parameters",
     "nested_tensors",
+    "subclasses",
     "saved_tensors",
     "fake_tensors",
     "scripted",

@@ -1,8 +1,7 @@
 """Supports nested tensors on device lazy.
 
 Strided nested tensors are created on the CPU and moved, because their constructor (torch
-2.13) asserts a known device. The first wrapper subclass on the device, such as a jagged
-nested tensor, makes ops on subclasses bypass functionalization.
+2.13) asserts a known device. Jagged ones are tensor subclasses (subclasses.py).
 """
 
 from __future__ import annotations
@@ -81,19 +80,6 @@ def _wrap_from_mask(original: Callable[..., torch.Tensor]) -> Callable[..., Any]
     return make
 
 
-def _wrap_subclass(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
-        given = (*args, kwargs.get("device"))
-        if any(
-            isinstance(v, (str, torch.device)) and _is_lazy_device(v) for v in given
-        ):
-            bindings().pass_functionalization()
-        return original(*args, **kwargs)
-
-    return make_wrapper_subclass
-
-
 def install() -> None:
     nested: Any = torch.nested
     nested.nested_tensor = _wrap_strided(nested.nested_tensor, is_new=True)
@@ -104,7 +90,3 @@ def install() -> None:
     ):
         setattr(jagged, name, _wrap_jagged(getattr(jagged, name)))
     torch._nested_tensor_from_mask = _wrap_from_mask(torch._nested_tensor_from_mask)
-    tensor: Any = torch.Tensor
-    tensor._make_wrapper_subclass = staticmethod(
-        _wrap_subclass(tensor._make_wrapper_subclass)
-    )

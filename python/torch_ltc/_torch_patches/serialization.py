@@ -59,23 +59,38 @@ class _Saving(threading.local):
 _saving = _Saving()
 
 
-def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a CPU copy with the same strides. Within a torch.save, the copies of tensors
-    that share memory are views of one CPU tensor."""
-    if _saving.memory is None:
-        return tensor.detach().cpu()
-    key = bindings().memory_id(tensor)
-    if key == 0:
-        return tensor.detach().cpu()
-    if key not in _saving.memory:
-        _saving.memory[key] = bindings().read_memory(tensor)
-    memory = _saving.memory[key]
+def _place(memory: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor | None:
+    """Returns the view of `memory`, a contiguous tensor, that has the dtype, sizes, strides
+    and offset of `tensor`; None if the memory is too small."""
+    if memory.dtype != tensor.dtype:
+        count = memory.nbytes // tensor.element_size()
+        if count * tensor.element_size() != memory.nbytes:
+            return None
+        memory = memory.view(-1).view(tensor.dtype)
     end = 1 + tensor.storage_offset()
     for size, stride in zip(tensor.size(), tensor.stride(), strict=True):
         end += (size - 1) * stride
-    if memory is None or memory.dtype != tensor.dtype or end > memory.numel():
-        return tensor.detach().cpu()
+    if end > memory.numel():
+        return None
     return memory.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+
+
+def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a CPU copy with the same strides and offset. Within a torch.save, the copies
+    of tensors that share memory are views of one CPU tensor."""
+    key = bindings().memory_id(tensor)
+    if key == 0:
+        return tensor.detach().cpu()
+    known = {} if _saving.memory is None else _saving.memory
+    if key not in known:
+        known[key] = bindings().read_memory(tensor)
+    memory = known[key]
+    view = None if memory is None else _place(memory, tensor)
+    if view is None:
+        return tensor.detach().cpu()
+    if tensor.is_conj():
+        view = view.conj()
+    return view.neg() if tensor.is_neg() else view
 
 
 def _wrap_save(original: Callable) -> Callable:
@@ -104,6 +119,8 @@ def _wrap_reduction(original: Callable) -> Callable:
                 "Lazy tensors can't be saved under torch.serialization.skip_data; "
                 "move them to the CPU first."
             )
+        if self.layout != torch.strided:
+            return original(self, protocol)  # the parts are lazy tensors
         torch.utils.hooks.warn_if_has_hooks(self)
         on_cpu = _cpu_copy(self).requires_grad_(self.requires_grad)
         rebuild, arguments = original(on_cpu, protocol)
@@ -122,6 +139,37 @@ def _wrap_rebuild(original: Callable) -> Callable:
             return tensor
         moved = _of_memory(_untyped(storage), tensor.detach(), location)
         return moved.requires_grad_(tensor.requires_grad)
+
+    return rebuild
+
+
+def _wrap_set_metadata(original: Callable) -> Callable:
+    """torch turns on the conjugate or negative bit of a tensor whose memory it has read. A
+    lazy tensor has the bit's effect on its values, too."""
+
+    @functools.wraps(original)
+    def set_tensor_metadata(tensor: torch.Tensor, metadata: dict) -> None:
+        if tensor.device.type != "lazy":
+            return original(tensor, metadata)
+        if metadata.get("conj"):
+            tensor.data = tensor.detach().conj()
+        if metadata.get("neg"):
+            tensor.data = torch._neg_view(tensor.detach())
+
+    return set_tensor_metadata
+
+
+def _wrap_rebuild_sparse(original: Callable) -> Callable:
+    """Rebuilds tensors of compressed layouts (CSR, ...) on the CPU: torch's constructors
+    refuse parts on device lazy."""
+
+    @functools.wraps(original)
+    def rebuild(layout: torch.layout, parts: tuple) -> torch.Tensor:
+        device = parts[0].device
+        if layout == torch.sparse_coo or device.type != "lazy":
+            return original(layout, parts)
+        on_cpu = (p.cpu() if isinstance(p, torch.Tensor) else p for p in parts)
+        return original(layout, tuple(on_cpu)).to(device)
 
     return rebuild
 
@@ -165,11 +213,12 @@ def _of_memory(
         count = storage.nbytes() // tensor.element_size()
         base = _to_lazy(tensor.as_strided((count,), (1,), 0), location)
         setattr(storage, _BASE, base)
-    if base.dtype != tensor.dtype:
-        return _to_lazy(tensor, location)
     if base.requires_grad:  # the base has become a Parameter
         base = base.detach()
-    if base.is_contiguous() and tensor.is_contiguous():
+    if base.dtype != tensor.dtype or not base.is_contiguous():
+        view = _place(base, tensor)
+        return _to_lazy(tensor, location) if view is None else view
+    if tensor.is_contiguous():
         flat = base.view(-1).narrow(0, tensor.storage_offset(), tensor.numel())
         return flat.view(tensor.size())
     return base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
@@ -204,6 +253,8 @@ def _wrap_deep_copy(original: Callable) -> Callable:
             return copied
         if self.layout != torch.strided or self.is_quantized:
             return copied
+        if self.is_conj() or self.is_neg():
+            return copied  # eager clones these, too
         memory = bindings().memory_id(self)
         if memory == 0:
             return copied
@@ -217,10 +268,9 @@ def _wrap_deep_copy(original: Callable) -> Callable:
                 return copied
             whole = self.detach().as_strided((size // self.element_size(),), (1,), 0)
             memo[key] = whole.clone()
-        whole = memo[key]
-        if whole.dtype == self.dtype:
-            place = (self.size(), self.stride(), self.storage_offset())
-            copied.data = whole.as_strided(*place)
+        view = _place(memo[key], self)
+        if view is not None:
+            copied.data = view
         return copied
 
     return deep_copy
@@ -251,6 +301,12 @@ def install() -> None:
     # storage (uint16, float8, ...) use _rebuild_tensor_v3.
     torch._utils._rebuild_tensor = _wrap_rebuild(torch._utils._rebuild_tensor)
     torch._utils._rebuild_tensor_v3 = _wrap_rebuild(torch._utils._rebuild_tensor_v3)
+    torch._utils.set_tensor_metadata = _wrap_set_metadata(
+        torch._utils.set_tensor_metadata
+    )
+    torch._utils._rebuild_sparse_tensor = _wrap_rebuild_sparse(
+        torch._utils._rebuild_sparse_tensor
+    )
     torch.serialization._legacy_load = _wrap_legacy_load(
         torch.serialization._legacy_load
     )
