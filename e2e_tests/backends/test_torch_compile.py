@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 import torch_ltc
@@ -231,3 +234,29 @@ def test_hooks_of_optimizers_are_no_obstacle_on_the_cpu() -> None:
     torch._dynamo.reset()
     torch.compile(lambda: optimizer.step(), backend="eager")()
     torch.testing.assert_close(weight.detach(), torch.full((3,), 0.5))
+
+
+SHARING: dict[str, Callable[[torch.Tensor], Any]] = {
+    "part": lambda x: (y := x * 2, y[0]),
+    "parts": lambda x: (x * 2).unbind(),
+    "columns": lambda x: (x * 2).chunk(2, 1),
+    "other shapes": lambda x: (y := x + 1, y.t(), y.view(-1)),
+    "same": lambda x: (y := x + 1, y),
+    "repeated": lambda x: ((x + 1)[:1].expand(3, 2), x + 3),
+    "part of the input": lambda x: (x[0], x * 2),
+    "written input": lambda x: (x.add_(1), x * 2),
+}
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_outputs_share_memory(name: str) -> None:
+    results = []
+    for backend in ("aot_eager", "torch_ltc"):
+        torch._dynamo.reset()
+        x = torch.arange(4.0).view(2, 2)
+        outputs = torch.compile(SHARING[name], backend=backend)(x)
+        places = [(t.stride(), t.storage_offset()) for t in outputs]
+        before = [t.tolist() for t in outputs]
+        outputs[0].zero_()
+        results.append((places, before, [t.tolist() for t in (*outputs, x)]))
+    assert results[0] == results[1]

@@ -20,6 +20,7 @@
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/custom_ops.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/core/stack.h>
@@ -96,8 +97,11 @@ private:
 void registerOnce() {
   prepareFirstTensor(); // registers the kernels that are bypassed
   SilentRegistration silence;
-  for (const OperatorHandle &op : atenOps())
+  for (const OperatorHandle &op : atenOps()) {
+    if (!op.hasKernelForDispatchKey(DispatchKey::Functionalize))
+      noteKernelAtFunctionalize(op.operator_name());
     registerAround<Pass>(op, DispatchKey::Functionalize, makesNested(op));
+  }
   registerMemorylessViews();
 }
 

@@ -19,10 +19,14 @@ inline bool isInsideTorchDispatch() {
 }
 
 /// Whether a TorchDispatchMode gets the call of an op with these keys next,
-/// unless a kernel before the Python key handles it.
+/// unless a kernel before the Python key handles it. False while torch itself
+/// functionalizes a program (torch.compile, torch.export,
+/// `torch.func.functionalize`), which must wrap the call's results.
 inline bool isBeforeMode(c10::DispatchKeySet keys) {
   return keys.has(c10::DispatchKey::Python) &&
-         c10::impl::dispatch_mode_enabled();
+         c10::impl::dispatch_mode_enabled() &&
+         !c10::impl::tls_is_dispatch_key_included(
+             c10::DispatchKey::Functionalize);
 }
 
 /// Whether the tensor's class has a `__torch_dispatch__`.

@@ -25,6 +25,7 @@
 #include <list>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 using namespace torch_ltc;
 using at::Tensor;
@@ -128,6 +129,8 @@ struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;
   std::unordered_map<OperatorName, c10::RegistrationHandleRAII> kernels;
+  /// Ops of torch without such a kernel, for which another file registers one.
+  std::unordered_set<OperatorName> wrapped;
   /// Kernels of ops that no longer exist.
   std::list<c10::RegistrationHandleRAII> left;
 };
@@ -226,5 +229,11 @@ void torch_ltc::registerNewCustomOps() {
 bool torch_ltc::isOurKernelAtFunctionalize(const OperatorName &name) {
   CustomOps &ops = customOps();
   std::scoped_lock lock(ops.mutex);
-  return ops.kernels.contains(name);
+  return ops.kernels.contains(name) || ops.wrapped.contains(name);
+}
+
+void torch_ltc::noteKernelAtFunctionalize(const OperatorName &name) {
+  CustomOps &ops = customOps();
+  std::scoped_lock lock(ops.mutex);
+  ops.wrapped.insert(name);
 }

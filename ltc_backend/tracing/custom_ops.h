@@ -25,8 +25,11 @@ inline void noteNewCustomOps() {
     registerNewCustomOps();
 }
 
-/// Whether this library registered the op's kernel at Functionalize.
+/// Whether the op's kernel at Functionalize is this library's, and torch has
+/// none.
 bool isOurKernelAtFunctionalize(const c10::OperatorName &name);
+/// Makes the function above true for the op.
+void noteKernelAtFunctionalize(const c10::OperatorName &name);
 
 } // namespace torch_ltc
 

@@ -212,18 +212,23 @@ def _compile_sizes(
             if reason and tracer.node and tracer.node.op == "call_function":
                 return _around(module, tracer.node, reason)
             raise
+        shared = _shared_memory(outputs, lazy)
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
-        traced = bindings().pending_program(lazy_outputs)
+        traced = bindings().pending_program([*lazy_outputs, *shared.values()])
         compiled = bind_program(traced) if varies else None
         compiled = compiled or compile_mlir(Program(traced, "torch").text)
         places = _places(traced, lazy, tracer)
         numbers = [value for _, value in traced.scalars()]
     draws = [draw for draw, _ in tracer.drawn]
     results = iter(traced.output_of_tensor)
-    plan = [next(results) if isinstance(o, torch.Tensor) else o for o in outputs]
-    is_tensor = [isinstance(o, torch.Tensor) for o in outputs]
-    strides = [o.stride() if isinstance(o, torch.Tensor) else () for o in outputs]
+    plan = [
+        _Result(next(results), o) if isinstance(o, torch.Tensor) else o for o in outputs
+    ]
+    memory_of = dict(zip(shared, results))
+    for item, output in zip(plan, outputs):
+        if isinstance(item, _Result):
+            item.memory = memory_of.get(bindings().memory_id(output))
 
     dumps = bindings().config_get
 
@@ -235,32 +240,62 @@ def _compile_sizes(
             source if isinstance(source, torch.Tensor) else values[source].detach()
             for source in places
         ]
-        return _answer(compiled(*inputs, *numbers), plan, is_tensor, strides)
+        return _answer(compiled(*inputs, *numbers), plan)
 
     return run
 
 
-def _answer(
-    made: Sequence[torch.Tensor],
-    plan: list[Any],
-    is_tensor: list[bool],
-    strides: list[tuple[int, ...]],
-) -> list[Any]:
-    """Returns the graph's outputs. `plan`: for each output that is a tensor, its index in
-    the program's results `made`; for any other output, its value. `strides`: the strides
-    that eager gives each output."""
-    used: set[int] = set()
-    answer = []
-    for item, tensor, stride in zip(plan, is_tensor, strides):
-        if not tensor:
-            answer.append(item)
+class _Result:
+    """How an output of the graph is made from the program's results."""
+
+    def __init__(self, index: int, traced: torch.Tensor) -> None:
+        self.index = index
+        #: The result that is the whole memory, if other outputs share it.
+        self.memory: int | None = None
+        self.dtype = traced.dtype
+        self.size, self.stride = traced.size(), traced.stride()
+        self.offset = traced.storage_offset()
+
+    def of(self, made: Sequence[torch.Tensor], used: set[int]) -> torch.Tensor:
+        if self.memory is not None:
+            memory = made[self.memory].view(self.dtype)
+            return memory.as_strided(self.size, self.stride, self.offset)
+        result = made[self.index]
+        if self.index in used:
+            result = result.clone()
+        used.add(self.index)
+        if result.stride() != self.stride:  # programs write in C order
+            result = _restrided(result, self.stride)
+        return result
+
+
+def _shared_memory(outputs: list[Any], lazy: list[Any]) -> dict[int, torch.Tensor]:
+    """Returns the memory, as a tensor of rank 1, that several outputs share, by its id.
+    AOTAutograd makes outputs that share memory with an input itself."""
+    keys = [
+        bindings().memory_id(o)
+        for o in outputs
+        if isinstance(o, torch.Tensor) and o.device.type == "lazy"
+    ]
+    of_inputs = {bindings().memory_id(t) for t in lazy if isinstance(t, torch.Tensor)}
+    memory = {}
+    for output in outputs:
+        if not isinstance(output, torch.Tensor) or output.device.type != "lazy":
             continue
-        result = made[item].clone() if item in used else made[item]
-        used.add(item)
-        if result.stride() != stride:  # programs write in C order
-            result = _restrided(result, stride)
-        answer.append(result)
-    return answer
+        key = bindings().memory_id(output)
+        if key == 0 or key in of_inputs or key in memory or keys.count(key) == 1:
+            continue
+        count, rest = divmod(output.untyped_storage().nbytes(), output.element_size())
+        if rest == 0:
+            memory[key] = output.detach().as_strided((count,), (1,), 0)
+    return memory
+
+
+def _answer(made: Sequence[torch.Tensor], plan: list[Any]) -> list[Any]:
+    """Returns the graph's outputs. `made`: the program's results. `plan`: a `_Result` for
+    each output that is a tensor; for any other output, its value."""
+    used: set[int] = set()
+    return [item.of(made, used) if isinstance(item, _Result) else item for item in plan]
 
 
 def _restrided(result: torch.Tensor, stride: tuple[int, ...]) -> torch.Tensor:
