@@ -206,3 +206,29 @@ def die(rank: int, place: str, folder: str) -> None:
         late = time.time() - killed.stat().st_mtime
         report = {"error": str(error), "seconds": late}
         (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))
+
+
+def end_with_the_store(rank: int, port: int) -> None:
+    """If the rank that hosts the job's store ends, the error of the others doesn't wait for
+    the group's timeout, in which the store could answer."""
+    ranks = dist.get_world_size()
+    dist.destroy_process_group()
+    dist.init_process_group(
+        "gloo",
+        init_method=f"tcp://127.0.0.1:{port}",
+        rank=rank,
+        world_size=ranks,
+        timeout=datetime.timedelta(seconds=90),
+    )
+    x = torch.ones(2, device="lazy")
+    dist.all_reduce(x)
+    assert x.sum().item() == 2 * dist.get_world_size()
+    if rank == 0:
+        os._exit(0)
+    time.sleep(1)
+    begin = time.monotonic()
+    dist.all_reduce(x)
+    with pytest.raises(RuntimeError, match="all_reduce"):
+        x.sum().item()
+    assert time.monotonic() - begin < 20
+    os._exit(0)

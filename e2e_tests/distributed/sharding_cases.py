@@ -44,6 +44,29 @@ def parameters(device: str):
     yield from _train(sharded(device), device)
 
 
+def fused(device: str):
+    """The fused optimizer writes the parameters' shards."""
+    model = sharded(device)
+    for lr in (0.01, torch.tensor(0.01)):
+        optimizer = torch.optim.AdamW(model.parameters(), lr=lr, fused=True)
+        for _ in range(2):
+            yield step(model, optimizer, *batch(device))
+
+
+def scaled(device: str):
+    model = sharded(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    scaler = torch.amp.GradScaler(device, init_scale=64.0)
+    x, y = batch(device)
+    for _ in range(3):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        yield loss.detach()
+
+
 def kept_after_forward(device: str):
     yield from _train(sharded(device, reshard_after_forward=False), device)
 
@@ -172,6 +195,8 @@ def choose_mesh(rank: int) -> None:
 
 CASES = [
     parameters,
+    fused,
+    scaled,
     kept_after_forward,
     resharded_to_some,
     columns,

@@ -6,12 +6,14 @@ from __future__ import annotations
 import datetime
 import json
 import signal
+import socket
 
 import pytest
 from distributed.fault_cases import (
     be_late,
     compare_programs,
     die,
+    end_with_the_store,
     fail_in_exchange,
     fail_unnoticed,
     leave_traced,
@@ -41,6 +43,13 @@ def test_errors_are_noticed_without_reads():
 def test_an_unnoticed_error_sets_the_exit_code():
     timeout = datetime.timedelta(seconds=6)
     assert exit_codes(fail_unnoticed, 2, timeout=timeout) == [1, 0]
+
+
+def test_the_end_of_the_store():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert exit_codes(end_with_the_store, 3, port) == [0, 0, 0]
 
 
 def test_a_wait_with_a_timeout(tmp_path):

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <cstring>
+#include <future>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -30,6 +31,9 @@ constexpr milliseconds kAnnounceAfter{1000};
 /// How long a rank whose collective failed waits for the announcements of the
 /// other ranks, which notice the failure at about the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
+/// Maximum time for questions to the job's store, which may have ended with the
+/// rank that hosts it. Its client would wait for the group's timeout.
+constexpr milliseconds kWaitForStore{5000};
 /// Maximum number of a chain's collectives whose Python lines are stored.
 constexpr int64_t kMaxPlaces = 4096;
 /// Maximum length of the text (signature and Python line) that ranks exchange.
@@ -288,16 +292,28 @@ std::string firstSentence(std::string text) {
   return text;
 }
 
+/// Announces the collective, and returns sentences that name the ranks that are
+/// late.
+std::string whoIsLate(const CollectiveName &name) {
+  announced().add(name);
+  auto answer = std::make_shared<std::promise<std::string>>();
+  std::future<std::string> late = answer->get_future();
+  std::thread([answer, name] {
+    Arrivals arrivals(name);
+    arrivals.update();
+    answer->set_value(arrivals.whoIsLate());
+  }).detach();
+  if (late.wait_for(kWaitForStore) == std::future_status::ready)
+    return late.get();
+  return " The job's store doesn't answer: the process that hosts it (rank 0 or "
+         "torchrun) may have ended.";
+}
+
 [[noreturn]] void raise(const CollectiveName &name, const std::string &cause) {
   double seconds =
       std::chrono::duration<double>(steady_clock::now() - name.begin).count();
-  Arrivals arrivals(name);
-  std::string late;
   StepPause pause;
-  if (!name.isMessage()) {
-    arrivals.announce();
-    late = arrivals.whoIsLate();
-  }
+  std::string late = name.isMessage() ? "" : whoIsLate(name);
   TORCH_CHECK(
       false, signatureAndPlace(name), " failed on rank ", name.group->getRank(),
       " of ", name.group->getSize(), " after ",

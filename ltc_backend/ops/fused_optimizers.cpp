@@ -320,9 +320,13 @@ private:
 void torch_ltc::registerFusedOptimizers() {
   SilentRegistration silence;
   auto around = [](const char *name, FusedKernel::Tracer tracer) {
+    // At Functionalize for calls in inference mode and inside a
+    // __torch_dispatch__ (DTensor): torch's kernel (2.13) fails if one of the
+    // lists is empty.
     for (const char *overload : {"", "tensor_lr"})
-      registerAround<FusedKernel>(findOp({name, overload}),
-                                  c10::DispatchKey::AutogradLazy, tracer);
+      for (DispatchKey key :
+           {DispatchKey::AutogradLazy, DispatchKey::Functionalize})
+        registerAround<FusedKernel>(findOp({name, overload}), key, tracer);
   };
   around("aten::_fused_adam_",
          [](const Call &call, size_t i) { traceAdam(call, i, false); });

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+from torch_ltc._backend import bindings
 from torch_ltc._torch_patches import import_hooks
 
 _DEVICE = "lazy"
@@ -45,12 +46,16 @@ def install() -> None:
     DistributedDataParallel._assign_modules_buffers = _keep_equal_lists(
         DistributedDataParallel._assign_modules_buffers
     )
+    DistributedDataParallel._register_delay_all_reduce_hook = _delay_on_lazy(
+        DistributedDataParallel._register_delay_all_reduce_hook
+    )
     import_hooks.install(
         {
             _FSDP: _release_gathered,
             "torch.distributed.fsdp._fully_shard._fsdp_init": _shard_on_lazy,
             "torch.distributed.fsdp._init_utils": _compute_on_lazy,
             "torch.distributed.tensor._random": _draw_as_on_cpu,
+            "torch.distributed.device_mesh": _dispatch_tensors_of_meshes,
         }
     )
     batch_norm: Any = torch.nn.SyncBatchNorm
@@ -224,6 +229,35 @@ def _draw_as_on_cpu(module: ModuleType) -> None:
         return device_mesh.device_type != _DEVICE and original(device_mesh)
 
     module.is_rng_supported_mesh = is_rng_supported_mesh  # type: ignore[attr-defined]
+
+
+def _delay_on_lazy(original: Callable) -> Callable:
+    """Creates the buffer of delayed gradients on the parameters' device. Without
+    `device_ids`, torch (2.13) creates it on the CPU."""
+
+    @functools.wraps(original)
+    def register(self: Any, **kwargs: Any) -> None:
+        if kwargs["device_ids"] is None and self.device_type == _DEVICE:
+            kwargs["device_ids"] = [torch.device(_DEVICE)]
+        original(self, **kwargs)
+
+    return register
+
+
+def _dispatch_tensors_of_meshes(module: ModuleType) -> None:
+    """Makes ops on DTensors bypass functionalization (subclasses.py), which would reject a
+    call with DTensors and tensors. DTensors are created in C++ (torch 2.13), and belong to
+    a mesh."""
+    mesh: Any = module.DeviceMesh
+    original = mesh.__init__
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if self.device_type == _DEVICE:
+            bindings().pass_functionalization()
+
+    mesh.__init__ = __init__
 
 
 def _gradients_of_parameters(original: Callable) -> Callable:
