@@ -172,9 +172,8 @@ std::string GeneralGraph::findStandIns() {
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
   for (bool addsToBounds : {true, false})
-    for (size_t scale :
-         {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS, LTC_HUGE_STAND_INS,
-          LTC_VAST_STAND_INS})
+    for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS,
+                         LTC_HUGE_STAND_INS, LTC_VAST_STAND_INS})
       if ((hasBounds || addsToBounds) && attempt(scale, addsToBounds))
         return "";
   // If a constant bounds the symbols, only smaller stand-ins are possible.

@@ -18,8 +18,8 @@ enum { LTC_GENERAL_SAMPLES = 4 };
 /// The third scale is for graphs in which a size is a small part of another
 /// one, such as the number of frames of a signal. The third and fourth scales
 /// are also for sizes that exceed the stand-ins of the preceding scales. The
-/// other scales are for graphs in which a constant bounds the sizes (for example, a table of 512
-/// positions).
+/// other scales are for graphs in which a constant bounds the sizes (for
+/// example, a table of 512 positions).
 enum {
   LTC_LARGE_STAND_INS = 0,
   LTC_SPREAD_STAND_INS = 1,
@@ -60,15 +60,17 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
       {257, 409, 703, 547},
       {4112, 6544, 11248, 8752},
       {263168, 418816, 719872, 560128},
-      {66, 105, 182, 140},  {12, 19, 33, 26},     {5, 8, 14, 11},
-      {2, 3, 6, 4},         {1, 2, 4, 3}};
+      {66, 105, 182, 140},
+      {12, 19, 33, 26},
+      {5, 8, 14, 11},
+      {2, 3, 6, 4},
+      {1, 2, 4, 3}};
   static const int64_t step[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
-      {10, 16, 27, 21},
-      {10, 16, 27, 21},
-      {160, 256, 432, 336},
-      {10240, 16384, 27648, 21504},
-      {4, 6, 11, 9},
-      {2, 3, 5, 4},     {1, 2, 3, 2},     {1, 2, 3, 2},         {1, 1, 2, 1}};
+      {10, 16, 27, 21},     {10, 16, 27, 21},
+      {160, 256, 432, 336}, {10240, 16384, 27648, 21504},
+      {4, 6, 11, 9},        {2, 3, 5, 4},
+      {1, 2, 3, 2},         {1, 2, 3, 2},
+      {1, 1, 2, 1}};
   /// Growth from rank to rank at the second scale, in sixteenths.
   static const int64_t growth[LTC_GENERAL_SAMPLES] = {33, 35, 38, 36};
   static const int64_t rests[8][LTC_GENERAL_SAMPLES] = {
