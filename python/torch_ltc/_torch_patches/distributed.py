@@ -252,12 +252,12 @@ def _dispatch_tensors_of_meshes(module: ModuleType) -> None:
     original = mesh.__init__
 
     @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         if self.device_type == _DEVICE:
             bindings().pass_functionalization()
 
-    mesh.__init__ = __init__
+    mesh.__init__ = init
 
 
 def _gradients_of_parameters(original: Callable) -> Callable:
