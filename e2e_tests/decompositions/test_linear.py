@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch_ltc
 from decompositions.comparison import compare
 from decompositions.torch_stage import Parameter
 
@@ -84,6 +85,36 @@ def test_addend_broadcasts():
 def test_beta_0_ignores_nan():
     _, a, b = operands(torch.float32, (), (3, 4), (4, 5))
     compare("aten.addmm", torch.full((3, 5), float("nan")), a, b, 0, 1, atol=1e-5)
+
+
+def test_alpha_0_ignores_nan():
+    addend, a, b = operands(torch.float32, (3, 5), (3, 4), (4, 5))
+    compare("aten.addmm", addend, a * float("nan"), b, 2, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["addmm", "addmv", "baddbmm"])
+def test_factors_that_become_0(op: str) -> None:
+    """A factor is a dynamic scalar of the program, and 0 in some steps. (Eager's kernel for
+    small batches multiplies by 0.)"""
+    nan = float("nan")
+    addend, a, b = torch.ones(20, 30), torch.ones(20, 10), torch.ones(10, 30)
+    if op == "addmv":
+        addend, b = addend[:, 0], b[:, 0]
+    if op == "baddbmm":
+        addend, a, b = addend[None], a[None], b[None]
+    function = getattr(torch, op)
+    with torch_ltc.config(tier="compile"):
+        for alpha, beta in ((1.0, 2.0), (0.0, 2.0), (0.5, 0.0), (0.0, 0.0), (2.0, 1.0)):
+            operands = (
+                addend * (nan if beta == 0 else 1),
+                a * (nan if alpha == 0 else 1),
+                b,
+            )
+            results = [
+                function(*(t.to(d) for t in operands), alpha=alpha, beta=beta).cpu()
+                for d in ("lazy", "cpu")
+            ]
+            torch.testing.assert_close(*results)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

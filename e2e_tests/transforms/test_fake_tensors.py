@@ -3,12 +3,15 @@ by torch.compile."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 import torch_ltc
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -147,3 +150,42 @@ def test_checks_of_exported_programs_need_no_values() -> None:
     assert y.tolist() == [2, 2, 2]
     with pytest.raises(RuntimeError, match="dtype mismatch"):
         torch.ops.aten._assert_tensor_metadata(x, dtype=torch.float64)
+
+
+def _weight(x: torch.Tensor, *sizes: int) -> torch.Tensor:
+    return torch.zeros(sizes, device=x.device)
+
+
+CHANNELS_LAST = {
+    "conv2d": lambda x: F.conv2d(x, _weight(x, 4, 4, 3, 3)),
+    "pointwise conv2d": lambda x: F.conv2d(x, _weight(x, 4, 4, 1, 1)),
+    "grouped conv2d": lambda x: F.conv2d(x, _weight(x, 4, 2, 3, 3), groups=2),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, _weight(x, 4, 4, 3, 3)),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 2),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "max_pool2d": lambda x: F.max_pool2d(x, 2),
+}
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize("name", CHANNELS_LAST)
+def test_strides_of_images(name: str, layout: torch.memory_format) -> None:
+    strides = []
+    for mode in (FakeTensorMode(), nullcontext()):
+        with mode:
+            x = torch.zeros(2, 4, 8, 8, device="lazy").to(memory_format=layout)
+            y = CHANNELS_LAST[name](x.requires_grad_())
+            (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+        strides.append((y.stride(), gradient.stride()))
+    assert strides[0] == strides[1]
+
+
+def test_compiled_channels_last() -> None:
+    conv = nn.Conv2d(3, 4, 3).to("lazy", memory_format=torch.channels_last)
+    x = torch.randn(2, 3, 8, 8).to("lazy", memory_format=torch.channels_last)
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return conv(x).permute(0, 2, 3, 1).view(-1, 4)
+
+    torch.testing.assert_close(torch.compile(program)(x), program(x))

@@ -16,7 +16,9 @@ from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops.map import map as mapped
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -158,3 +160,20 @@ def test_with_a_lazy_operand_that_the_transform_does_not_wrap(
     program: Callable,
 ) -> None:
     _compare(program(_input("lazy")), program(_input("cpu")))
+
+
+@pytest.mark.parametrize("backend", ["inductor", "torch_ltc", "eager"])
+def test_compiled_checkpoint_draws_the_same_numbers_again(backend: str) -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        def body(y: torch.Tensor) -> torch.Tensor:
+            return F.dropout(y, 0.5).sin()
+
+        return checkpoint(body, x, use_reentrant=False).sum()
+
+    gradients = []
+    for function in (program, torch.compile(program, backend=backend)):
+        torch.manual_seed(4)
+        x = torch.ones(64, device="lazy", requires_grad=True)
+        function(x).backward()
+        gradients.append(x.grad.cpu())
+    assert torch.equal(*gradients)

@@ -12,20 +12,34 @@ using namespace mlir;
 using namespace mlir::torch_ltc;
 using namespace mlir::torch_ltc::torch;
 
-// beta * self + alpha * product. If beta is 0, `self` isn't read, so its NaNs
+// factor * x, or 0 if the factor is 0: then torch doesn't read x, so its NaNs
 // have no effect.
+static Value scaled(FormulaBuilder &b, Value x, Number factor) {
+  if (factor.is(1))
+    return x;
+  if (factor.is(0))
+    return b.zeros(b.sizes(x), b.dtype(x));
+  Value product = b.mul(x, factor);
+  if (factor.isKnown())
+    return product;
+  return b.maskedFill(product, b.eq(b.asTensor(factor), Number(0)), Number(0));
+}
+
+// beta * self + scaledProduct
 template <typename OpTy>
 static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
-                                     Value product) {
-  Number alpha = b.number(op.getAlpha()), beta = b.number(op.getBeta());
-  if (!alpha.is(1))
-    product = b.mul(product, alpha);
+                                     Value scaledProduct) {
+  Number beta = b.number(op.getBeta());
   if (beta.is(0))
-    return b.replaceWith({product});
-  Value addend = b.cast(op.getSelf(), b.dtype(product));
-  if (!beta.is(1))
-    addend = b.mul(addend, beta);
-  return b.replaceWith({b.add(product, addend)});
+    return b.replaceWith({scaledProduct});
+  Value addend = b.cast(op.getSelf(), b.dtype(scaledProduct));
+  return b.replaceWith({b.add(scaledProduct, scaled(b, addend, beta))});
+}
+
+// beta * self + alpha * product
+template <typename OpTy>
+static LogicalResult replaceBySum(OpTy op, FormulaBuilder &b, Value product) {
+  return replaceByAddend(op, b, scaled(b, product, b.number(op.getAlpha())));
 }
 
 // Argument positions of beta and alpha, which may be dynamic scalars.
@@ -39,11 +53,11 @@ static Value rowOf(FormulaBuilder &b, Value vector) {
 }
 
 static LogicalResult decomposeAddmm(AtenAddmmOp op, FormulaBuilder &b) {
-  return replaceByAddend(op, b, b.mm(op.getMat1(), op.getMat2()));
+  return replaceBySum(op, b, b.mm(op.getMat1(), op.getMat2()));
 }
 
 static LogicalResult decomposeBaddbmm(AtenBaddbmmOp op, FormulaBuilder &b) {
-  return replaceByAddend(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
+  return replaceBySum(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
 }
 
 // The batch becomes a part of the inner dimension, over which the product sums:
@@ -54,7 +68,7 @@ static LogicalResult decomposeAddbmm(AtenAddbmmOp op, FormulaBuilder &b) {
   int64_t inner = b.sizes(first)[2], columns = b.sizes(second)[2];
   Value left = b.view(b.permute(first, {1, 0, 2}), {rows, batch * inner});
   Value right = b.view(second, {batch * inner, columns});
-  return replaceByAddend(op, b, b.mm(left, right));
+  return replaceBySum(op, b, b.mm(left, right));
 }
 
 static Value matrixVector(FormulaBuilder &b, Value matrix, Value vector) {
@@ -62,14 +76,18 @@ static Value matrixVector(FormulaBuilder &b, Value matrix, Value vector) {
 }
 
 static LogicalResult decomposeAddmv(AtenAddmvOp op, FormulaBuilder &b) {
-  return replaceByAddend(op, b, matrixVector(b, op.getMat(), op.getVec()));
+  return replaceBySum(op, b, matrixVector(b, op.getMat(), op.getVec()));
 }
 
 static LogicalResult decomposeAddr(AtenAddrOp op, FormulaBuilder &b) {
   Type dtype = b.resultDtype(); // vectors of different dtypes are promoted
-  return replaceByAddend(op, b,
-                         b.mul(columnOf(b, b.cast(op.getVec1(), dtype)),
-                               rowOf(b, b.cast(op.getVec2(), dtype))));
+  Value product = b.mul(columnOf(b, b.cast(op.getVec1(), dtype)),
+                        rowOf(b, b.cast(op.getVec2(), dtype)));
+  // Unlike for the other ops, torch multiplies by an alpha of 0.
+  Number alpha = b.number(op.getAlpha());
+  if (!alpha.is(1))
+    product = b.mul(product, alpha);
+  return replaceByAddend(op, b, product);
 }
 
 static LogicalResult decomposeMv(AtenMvOp op, FormulaBuilder &b) {

@@ -103,7 +103,41 @@ def _wrap_normalization(original: Callable) -> Callable:
     return normalize
 
 
+def _wrap_device_hint(original: Callable) -> Callable:
+    """Gives Meta kernels the CPU's strides for device lazy."""
+
+    @functools.wraps(original)
+    def device_hint(tensor: Any) -> str:
+        hint = original(tensor)
+        return "cpu" if hint == "lazy" else hint
+
+    return device_hint
+
+
+def _wrap_convolution_backend(original: Callable) -> Callable:
+    """Gives convolutions of fake tensors of device lazy the memory format that the CPU's
+    backend chooses; the backend of unknown devices has contiguous results."""
+
+    def on_cpu(tensor: Any) -> Any:
+        if not isinstance(tensor, FakeTensor) or tensor.fake_device.type != "lazy":
+            return tensor
+        return torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, device="cpu"
+        )
+
+    @functools.wraps(original)
+    def select(*args: Any, **kwargs: Any) -> Any:
+        kwargs = {name: on_cpu(value) for name, value in kwargs.items()}
+        return original(*map(on_cpu, args), **kwargs)
+
+    return select
+
+
 def install() -> None:
+    backend = _wrap_convolution_backend(torch._C._select_conv_backend)
+    torch._C._select_conv_backend = backend  # type: ignore[assignment]
+    hint = _wrap_device_hint(torch._meta_registrations.device_hint)
+    torch._meta_registrations.device_hint = hint  # type: ignore[attr-defined]
     MetaConverter.__call__ = _wrap_conversion(MetaConverter.__call__)  # type: ignore[method-assign]
     FakeTensor.__new__ = staticmethod(_wrap_new(FakeTensor.__new__))  # type: ignore[method-assign]
     normalize = _wrap_normalization(FakeTensor._normalize_fake_device)

@@ -10,6 +10,10 @@ Under modes and torch.func, the kernel of the mode or the transform runs. All la
 have a key that precedes the keys of modes and transforms (locked_ops.cpp). Ops fall through
 this key, but PyTorch's lookup of a kernel in Python doesn't, so `key_extractor` removes it.
 
+torch.compile captures `checkpoint` as a higher-order op that doesn't restore the state of
+random generators when it computes again. Without a compiler, which would do so, the op
+becomes torch's own `checkpoint`.
+
 `flex_attention` is a higher-order op, too: its dense form is traced, and tensors that
 `score_mod` reads get gradients as well.
 """
@@ -18,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -25,6 +30,7 @@ from torch._C import DispatchKey, DispatchKeySet
 from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import _len_torch_dispatch_stack
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 from torch_ltc._backend import bindings
 from torch_ltc._torch_patches import import_hooks
@@ -105,6 +111,25 @@ def _accept_lazy(flex_attention: Any) -> None:
     flex_attention._validate_device = _validate_device
 
 
+def _restore_generators(module: ModuleType) -> None:
+    original = module.tag_activation_checkpoint_impl
+
+    @functools.wraps(original)
+    def checkpoint_again(gmod: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _is_plain_call(args):
+            return original(gmod, *args, **kwargs)
+        kwargs["use_reentrant"] = False
+        if "_checkpoint_context_fn" in gmod.meta:
+            kwargs["context_fn"] = gmod.meta["_checkpoint_context_fn"]
+
+        def run(*values: Any) -> Any:
+            return torch.fx.Interpreter(gmod).run(*values)
+
+        return checkpoint(run, *args, **kwargs)
+
+    module.tag_activation_checkpoint_impl = checkpoint_again  # type: ignore[attr-defined]
+
+
 def install() -> None:
     import torch._higher_order_ops.utils as hops
     import torch._ops
@@ -112,5 +137,10 @@ def install() -> None:
     op: Any = HigherOrderOperator
     op.dispatch = _wrap_dispatch(op.dispatch)
     torch._ops.key_extractor = _wrap_keys(torch._ops.key_extractor)
-    import_hooks.install({"torch.nn.attention.flex_attention": _accept_lazy})
+    import_hooks.install(
+        {
+            "torch.nn.attention.flex_attention": _accept_lazy,
+            "torch._higher_order_ops.wrap": _restore_generators,
+        }
+    )
     hops._hop_compile_and_call = _wrap_compile(hops._hop_compile_and_call)

@@ -72,6 +72,9 @@ def _make_accelerator(base: type) -> type:
 
 def _register(module: ModuleType) -> None:
     accelerator = _make_accelerator(module.Accelerator)
+    # Spawned processes unpickle the accelerator, by this name.
+    accelerator.__module__ = module.__name__
+    accelerator.__qualname__ = "LazyAccelerator"
     module.LazyAccelerator = accelerator
     registry = getattr(module, "AcceleratorRegistry", None)
     if registry is None:
