@@ -74,10 +74,7 @@ class _Tracer(fx.Interpreter):
             return self._higher_order(target, args, kwargs)
         tags = getattr(target, "tags", ())
         if torch.Tag.nondeterministic_seeded in tags:
-            raise NotImplementedError(
-                f"torch.compile(backend='torch_ltc') can't compile the random op "
-                f"{target}; run it outside of the compiled function."
-            )
+            raise _NotCompiled("PyTorch's CPU kernel draws its random numbers")
         return super().call_function(target, args, kwargs)
 
     def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
@@ -240,7 +237,13 @@ def _compile_sizes(
             source if isinstance(source, torch.Tensor) else values[source].detach()
             for source in places
         ]
-        return _answer(compiled(*inputs, *numbers), plan)
+        try:
+            made = compiled(*inputs, *numbers)
+        except RuntimeError:
+            if not draws:  # a second run would draw other numbers
+                module(*_unboxed(args))  # raises eager's error, if there is one
+            raise
+        return _answer(made, plan)
 
     return run
 
