@@ -421,7 +421,8 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
                    opName +
                        " needs the value of a tensor that isn't computed "
                        "yet, " +
-                       std::to_string(tracedSinceStep) + " ops after the step");
+                       std::to_string(tracedSinceStep) +
+                       " ops after the last step");
     if (span.isActive())
       span.before("torch_ltc::sync for " + opName);
     row.ops = tracedSinceStep;

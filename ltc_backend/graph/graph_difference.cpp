@@ -117,5 +117,5 @@ std::string torch_ltc::firstDifference(const GraphSnapshot &previous,
       return "parameter " + std::to_string(i) + " " + next.parameters[i].name +
              (next.parameters[i].donatable ? " is no longer" : " is still") +
              " needed after the step";
-  return "the same ops are connected in another way, or options changed";
+  return "the same ops have other operands, or options changed";
 }

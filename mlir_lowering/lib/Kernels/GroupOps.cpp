@@ -313,8 +313,9 @@ private:
     mergedInto[from] = to; // the program's views are still of unit `from`
   }
 
-  /// Whether `op`, of the target, reads values of group `from` other than point
-  /// by point: for example, through a reshape that belongs to no group.
+  /// Whether `op`, a member of the target group, reads values of group `from`
+  /// in other ways than element by element: for example, through a reshape that
+  /// belongs to no group.
   bool readsSource(linalg::GenericOp op, int64_t from,
                    const FusionDomain &domain) {
     return llvm::any_of(valuesRead(op), [&](Value value) {

@@ -136,8 +136,7 @@ void ContractVerifier::verifyOp(Operation *op) {
     isPrimitive = true;
   if (!isPrimitive && !legalOps.contains(shortName)) {
     violated(op, 4) << "the target cannot lower this op, and no decomposition "
-                       "replaced it; let it run eagerly (remove its row from "
-                       "the op table) or add a lowering (docs/adding_an_op.md)";
+                       "replaced it (docs/adding_an_op.md)";
     return;
   }
   for (OpOperand &operand : op->getOpOperands())

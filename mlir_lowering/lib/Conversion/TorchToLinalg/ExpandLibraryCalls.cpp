@@ -142,8 +142,7 @@ struct ExpandLibraryCallsPass
     if (!isHostSort(call)) {
       call.emitError() << call.getCallee()
                        << " is computed by PyTorch's own kernel and has no "
-                          "form in linalg; declare it unsupported so that it "
-                          "runs by fallback"
+                          "form in linalg"
                        << userLocationSuffix(call.getLoc());
       return signalPassFailure();
     }

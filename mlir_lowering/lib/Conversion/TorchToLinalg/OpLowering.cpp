@@ -309,8 +309,5 @@ LogicalResult OpLowering::replaceWith(ValueRange results) {
 
 LogicalResult OpLowering::fail(const Twine &reason) const {
   return op->emitError() << name << " has no lowering to " << targetName << ": "
-                         << reason
-                         << "; declare it unsupported so that it runs by "
-                            "fallback"
-                         << userLocationSuffix(op->getLoc());
+                         << reason << userLocationSuffix(op->getLoc());
 }
