@@ -305,9 +305,8 @@ std::string whoIsLate(const CollectiveName &name) {
   }).detach();
   if (late.wait_for(kWaitForStore) == std::future_status::ready)
     return late.get();
-  return " The job's store doesn't answer: the process that hosts it (rank 0 "
-         "or "
-         "torchrun) may have ended.";
+  return " The job's store doesn't answer: the process that hosts it, rank 0 "
+         "or torchrun, may have ended.";
 }
 
 [[noreturn]] void raise(const CollectiveName &name, const std::string &cause) {
