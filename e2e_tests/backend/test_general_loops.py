@@ -280,10 +280,6 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(2, 3, 40, 40), torch.randn(4, 3, 3, 3)],
         _cut_out,
     ),
-    "sizes above the smallest stand-ins": (
-        lambda i: [torch.randn(13000 + 1700 * i, 5)],
-        lambda i, w, x: (x[0] * w).tanh().square().mean() + (x[0].T @ x[0]).mean(),
-    ),
     "pads from 0": (
         lambda i: [torch.randn(3, 16)],
         lambda i, w, x: F.pad(x[0] * w[0], (i % 4, i % 4)).square().mean(),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from decompositions.comparison import compare
-from decompositions.torch_stage import DecompositionError, Parameter
+from decompositions.torch_stage import Parameter
 
 inf = float("inf")
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
@@ -80,11 +80,12 @@ def test_norm_corners():
     compare("aten.norm.ScalarOpt_dim", x, 3, [0], True)
 
 
-def test_norm_needs_its_order():
-    with pytest.raises(DecompositionError, match="its order isn't a constant"):
-        compare(
-            "aten.linalg_vector_norm", torch.randn(3), Parameter(2.0), None, False, None
-        )
+@pytest.mark.parametrize("order", [0.0, 1.0, 2.0, -1.5, float("inf"), -float("inf")])
+def test_norm_of_a_dynamic_order(order):
+    x = torch.tensor([[1.5, 0.0, -2.0], [0.5, 3.0, 1.0]])
+    dynamic = Parameter(order)
+    compare("aten.linalg_vector_norm", x, dynamic, [1], False, None)
+    compare("aten.linalg_vector_norm", x[..., None], dynamic, [2], True, None)
 
 
 def test_norm_of_order_2_is_one_pass():

@@ -29,12 +29,6 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
       return std::nullopt;
     }
     values.push_back(number / symbol.multiple);
-    if (values.back() > largestValue(values.size() - 1, standInValues)) {
-      if (reason)
-        *reason = slotText(slot) + " is " + std::to_string(number) +
-                  ", which is more than the program was made for";
-      return std::nullopt;
-    }
   }
   const std::vector<int64_t> derivedValues = valuesOfDerived(values);
   const TermValues terms{values, derivedValues, numbers.sizes};
@@ -86,9 +80,6 @@ Hash128 GeneralGraph::hash() const {
     addExpression(value);
   for (const NumberSlot &slot : slots)
     addExpression(slot.value);
-  for (const SymbolValues &values : standInValues)
-    for (int64_t value : values)
-      state.add(uint64_t(value));
   return state.finish();
 }
 
@@ -102,15 +93,6 @@ std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
                                 ? LTC_BOUND_STAND_INS[k]
                                 : 0));
   return vectors;
-}
-
-int64_t
-GeneralGraph::largestValue(size_t symbol,
-                           const std::vector<SymbolValues> &vectors) const {
-  int64_t largest = std::numeric_limits<int64_t>::max();
-  for (const SymbolValues &values : vectors)
-    largest = std::min(largest, values[symbol]);
-  return largest;
 }
 
 GeneralGraph::Quality
@@ -137,8 +119,6 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     why = error.msg();
     return {};
   }
-  for (size_t i = 0; i < sizeSymbols.size(); ++i)
-    quality.coversTraces &= sizeSymbols[i].most <= largestValue(i, vectors);
   quality.leastSize = std::numeric_limits<int64_t>::max();
   const TraceColumns traced(*base, traces), sampled(*base, samples);
   for (uint32_t i = 0; i < samples[0].sizes.size(); ++i) {
@@ -167,17 +147,16 @@ std::string GeneralGraph::findStandIns() {
     }
     if (reason.empty())
       reason = why;
-    return best.coversTraces && best.hasExactCounts &&
-           best.leastSize >= LTC_LARGE_SIZE;
+    return best.hasExactCounts && best.leastSize >= LTC_LARGE_SIZE;
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
   for (bool addsToBounds : {true, false})
-    for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS,
-                         LTC_HUGE_STAND_INS, LTC_VAST_STAND_INS})
+    for (size_t scale :
+         {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS, LTC_HUGE_STAND_INS})
       if ((hasBounds || addsToBounds) && attempt(scale, addsToBounds))
         return "";
   // If a constant bounds the symbols, only smaller stand-ins are possible.
-  for (size_t scale = LTC_VAST_STAND_INS + 1;
+  for (size_t scale = LTC_HUGE_STAND_INS + 1;
        scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
     attempt(scale, /*addsToBounds=*/false);
   return best.leastSize > 0 ? "" : reason;
