@@ -3,6 +3,7 @@ by torch.compile."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
@@ -168,9 +169,18 @@ CHANNELS_LAST = {
 }
 
 
+@pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    """The CPU's backend of a convolution depends on the number of threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 @pytest.mark.parametrize("name", CHANNELS_LAST)
-def test_strides_of_images(name: str, layout: torch.memory_format) -> None:
+def test_strides_of_images(name: str, layout: torch.memory_format, threads) -> None:
     strides = []
     for mode in (FakeTensorMode(), nullcontext()):
         with mode:

@@ -114,9 +114,9 @@ def _wrap_device_hint(original: Callable) -> Callable:
     return device_hint
 
 
-def _wrap_convolution_backend(original: Callable) -> Callable:
-    """Gives convolutions of fake tensors of device lazy the memory format that the CPU's
-    backend chooses; the backend of unknown devices has contiguous results."""
+def _choose_as_on_cpu(original: Callable) -> Callable:
+    """Gives convolutions of fake tensors of device lazy the backend that the CPU has, and
+    the memory format of its results; those of unknown devices are contiguous."""
 
     def on_cpu(tensor: Any) -> Any:
         if not isinstance(tensor, FakeTensor) or tensor.fake_device.type != "lazy":
@@ -126,16 +126,17 @@ def _wrap_convolution_backend(original: Callable) -> Callable:
         )
 
     @functools.wraps(original)
-    def select(*args: Any, **kwargs: Any) -> Any:
+    def choose(*args: Any, **kwargs: Any) -> Any:
         kwargs = {name: on_cpu(value) for name, value in kwargs.items()}
         return original(*map(on_cpu, args), **kwargs)
 
-    return select
+    return choose
 
 
 def install() -> None:
-    backend = _wrap_convolution_backend(torch._C._select_conv_backend)
-    torch._C._select_conv_backend = backend  # type: ignore[assignment]
+    library: Any = torch._C
+    for name in ("_select_conv_backend", "_conv_determine_backend_memory_format"):
+        setattr(library, name, _choose_as_on_cpu(getattr(library, name)))
     hint = _wrap_device_hint(torch._meta_registrations.device_hint)
     torch._meta_registrations.device_hint = hint  # type: ignore[attr-defined]
     MetaConverter.__call__ = _wrap_conversion(MetaConverter.__call__)  # type: ignore[method-assign]
