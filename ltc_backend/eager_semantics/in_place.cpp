@@ -18,6 +18,7 @@
 #include "eager_semantics/registration.h"
 #include "events/guards.h"
 #include "graph/live_tensors.h"
+#include "graph/torch_dispatch.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
@@ -40,7 +41,7 @@ namespace {
 /// hold it: not a subclass, and not a wrapper around a fake tensor, with which
 /// AOTAutograd traces.
 bool isDense(const at::Tensor &tensor) {
-  return isLazyWrapper(tensor) && !tensor.key_set().has(DispatchKey::Python) &&
+  return isLazyWrapper(tensor) && !hasTorchDispatch(tensor) &&
          tensor.layout() == c10::kStrided;
 }
 
@@ -169,7 +170,7 @@ private:
   static bool isCpuMemory(const at::Tensor &tensor) {
     return tensor.defined() && tensor.device().is_cpu() &&
            tensor.layout() == c10::kStrided && !tensor.is_quantized() &&
-           !tensor.key_set().has(DispatchKey::Python) &&
+           !hasTorchDispatch(tensor) &&
            !tensor.key_set().has(DispatchKey::Functionalize);
   }
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "graph/torch_dispatch.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/core/stack.h>
@@ -27,9 +28,7 @@ bool isMemoryless(const c10::IValue &value) {
   if (!value.isTensor() || !value.toTensor().defined())
     return false;
   const at::Tensor &tensor = value.toTensor();
-  return tensor.key_set().has(DispatchKey::Python) &&
-         tensor.device().is_lazy() &&
-         !tensor.key_set().has(DispatchKey::Functionalize) &&
+  return isSubclass(tensor) && tensor.device().is_lazy() &&
          !dynamic_cast<torch::lazy::LTCTensorImpl *>(
              tensor.unsafeGetTensorImpl());
 }

@@ -21,6 +21,7 @@
 #include "graph/torch_dispatch.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/custom_ops.h"
+#include "tracing/subclass_calls.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/core/stack.h>
@@ -61,13 +62,6 @@ bool makesNested(const OperatorHandle &op) {
          name == "aten::_nested_tensor_from_tensor_list";
 }
 
-/// Whether a mode or a subclass, which may be on the CPU, gets the call next.
-bool isBeforePython(c10::DispatchKeySet keys,
-                    c10::ArrayRef<c10::IValue> arguments) {
-  return isBeforeMode(keys) || (keys.has(DispatchKey::Python) &&
-                                anyTensor(arguments, hasTorchDispatch));
-}
-
 /// A kernel at key Functionalize that makes some calls bypass
 /// functionalization.
 class Pass final : public c10::OperatorKernel {
@@ -83,10 +77,7 @@ public:
                              !anyTensor(arguments, isOfCompile));
     if (!passes)
       return previous.callBoxed(op, keys, stack);
-    op.redispatchBoxed(keys &
-                           c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
-                                               DispatchKey::Functionalize),
-                       stack);
+    callWithoutFunctionalization(op, keys, stack);
   }
 
 private:

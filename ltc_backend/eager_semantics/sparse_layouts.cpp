@@ -11,6 +11,7 @@
 #include "fallback/shared_layouts.h"
 #include "fallback/sparse_tensors.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/subclass_calls.h"
 #include "tracing/wrapped_value.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
@@ -148,10 +149,7 @@ struct KeepWrapped final : Around {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     if (std::none_of(arguments.begin(), arguments.end(), isLazy))
       return previous.callBoxed(op, keys, stack);
-    op.redispatchBoxed(keys &
-                           c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
-                                               DispatchKey::Functionalize),
-                       stack);
+    callWithoutFunctionalization(op, keys, stack);
   }
 };
 

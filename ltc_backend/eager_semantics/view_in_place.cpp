@@ -16,6 +16,7 @@
 #include "eager_semantics/registration.h"
 #include "eager_semantics/replayed_views.h"
 #include "events/op_error.h"
+#include "graph/torch_dispatch.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
@@ -40,9 +41,8 @@ namespace {
 /// capture's fake tensors share no memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
-         !self.is_leaf() && !self.key_set().has(DispatchKey::Python) &&
-         !self.is_view() && self.has_storage() &&
-         self.storage().use_count() > 1;
+         !self.is_leaf() && !hasTorchDispatch(self) && !self.is_view() &&
+         self.has_storage() && self.storage().use_count() > 1;
 }
 
 class ShapeInPlace final : public c10::OperatorKernel {
@@ -108,7 +108,7 @@ private:
 } // namespace
 
 bool torch_ltc::isReplayedView(const at::Tensor &tensor) {
-  if (!tensor.defined() || tensor.key_set().has(DispatchKey::Python))
+  if (!tensor.defined() || hasTorchDispatch(tensor))
     return false;
   auto *meta = torch::autograd::impl::get_view_autograd_meta(tensor);
   return meta && meta->has_bw_view() && meta->get_backward_view().has_view_fn();

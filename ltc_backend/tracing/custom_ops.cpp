@@ -16,7 +16,7 @@
 #include "tracing/custom_ops.h"
 
 #include "events/op_error.h"
-#include "graph/torch_dispatch.h"
+#include "tracing/subclass_calls.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -91,12 +91,8 @@ public:
     bool isAliased = hasAliases(op.schema());
     if (!anyTensor(arguments, isLazyWrapper))
       return previous.callBoxed(op, keys, stack);
-    if (isBeforeMode(keys) || (keys.has(DispatchKey::Python) &&
-                               anyTensor(arguments, hasTorchDispatch)))
-      return op.redispatchBoxed(
-          keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
-                                     DispatchKey::Functionalize),
-          stack);
+    if (isBeforePython(keys, arguments))
+      return callWithoutFunctionalization(op, keys, stack);
     if (isComposition(op))
       return op.callBoxedForDispatchKey(DispatchKey::CPU, *stack);
     if (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy))

@@ -1,4 +1,4 @@
-//===- subclass_calls.cpp - Calls inside __torch_dispatch__ ---------------===//
+//===- subclass_calls.cpp - Calls of __torch_dispatch__, and inside it ----===//
 
 #include "tracing/subclass_calls.h"
 
@@ -41,6 +41,21 @@ bool torch_ltc::callWithFunctionalization(const c10::OperatorHandle &op,
   c10::impl::ForceDispatchKeyGuard guard(keys);
   op.callBoxed(*stack);
   return true;
+}
+
+bool torch_ltc::isBeforePython(c10::DispatchKeySet keys,
+                               c10::ArrayRef<c10::IValue> arguments) {
+  return isBeforeMode(keys) || (keys.has(c10::DispatchKey::Python) &&
+                                anyTensor(arguments, hasTorchDispatch));
+}
+
+void torch_ltc::callWithoutFunctionalization(const c10::OperatorHandle &op,
+                                             c10::DispatchKeySet keys,
+                                             torch::jit::Stack *stack) {
+  op.redispatchBoxed(keys &
+                         c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER,
+                                             c10::DispatchKey::Functionalize),
+                     stack);
 }
 
 void torch_ltc::registerSubclassCalls(const AtenOps &ops) {

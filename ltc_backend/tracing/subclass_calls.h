@@ -1,4 +1,5 @@
-//===- subclass_calls.h - Calls inside __torch_dispatch__ -------*- C++ -*-===//
+//===- subclass_calls.h - Calls of __torch_dispatch__, and inside *- C++
+//-*-===//
 
 #ifndef TORCH_LTC_TRACING_SUBCLASS_CALLS_H
 #define TORCH_LTC_TRACING_SUBCLASS_CALLS_H
@@ -13,6 +14,17 @@ namespace torch_ltc {
 /// ops on wrappers, but bypasses functionalization (torch 2.13).
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
+
+/// Whether a TorchDispatchMode or the `__torch_dispatch__` of an argument's
+/// class gets the call of an op with these keys next, unless a kernel before
+/// the Python key handles it. The argument may be on the CPU.
+bool isBeforePython(c10::DispatchKeySet keys,
+                    c10::ArrayRef<c10::IValue> arguments);
+
+/// Called by a kernel at key Functionalize: calls the kernel of the next key.
+void callWithoutFunctionalization(const c10::OperatorHandle &op,
+                                  c10::DispatchKeySet keys,
+                                  torch::jit::Stack *stack);
 
 /// Makes all current kernels of `ops` at key Lazy first try
 /// `callWithFunctionalization` for calls inside a `__torch_dispatch__`.
