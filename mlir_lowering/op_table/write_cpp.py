@@ -36,26 +36,19 @@ def lowered_ops(rows):
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
+def varying_positions(row):
+    return [i for i, a in enumerate(row.arguments) if a.name in row.varies]
+
+
 def host_ops(rows):
     """Returns one HOST_OP(op, positions...) for each op that PyTorch's kernel computes,
     with the positions of the arguments that may be dynamic scalars."""
-    lines = sorted(
-        {
-            ", ".join(
-                [
-                    f'HOST_OP("{row.emit}"',
-                    *(
-                        str(position)
-                        for position, argument in enumerate(row.arguments)
-                        if argument.name in row.varies
-                    ),
-                ]
-            )
-            + ")"
-            for row in rows
-            if row.lower == "host"
-        }
-    )
+    calls = {
+        (f'"{row.emit}"', *map(str, varying_positions(row)))
+        for row in rows
+        if row.lower == "host"
+    }
+    lines = [f"HOST_OP({', '.join(call)})" for call in sorted(calls)]
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
@@ -72,8 +65,8 @@ def varying_lists(rows):
         {
             f'VARYING_LIST("{row.emit}", {position})'
             for row in rows
-            for position, argument in enumerate(row.arguments)
-            if argument.name in row.varies and argument.type.endswith("[]")
+            for position in varying_positions(row)
+            if row.arguments[position].type.endswith("[]")
         }
     )
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
