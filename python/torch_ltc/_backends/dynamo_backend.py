@@ -211,8 +211,9 @@ def _compile_sizes(
             raise
         shared = _shared_memory(outputs, lazy)
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
-        lazy_outputs = [t if t.device.type == "lazy" else t.to("lazy") for t in tensors]
-        traced = bindings().pending_program([*lazy_outputs, *shared.values()])
+        traced = bindings().pending_program(
+            [shared.get(_memory_id(t), t).to("lazy") for t in tensors]
+        )
         compiled = bind_program(traced) if varies else None
         compiled = compiled or compile_mlir(Program(traced, "torch").text)
         places = _places(traced, lazy, tracer)
@@ -220,12 +221,11 @@ def _compile_sizes(
     draws = [draw for draw, _ in tracer.drawn]
     results = iter(traced.output_of_tensor)
     plan = [
-        _Result(next(results), o) if isinstance(o, torch.Tensor) else o for o in outputs
+        _Result(next(results), o, _memory_id(o) in shared)
+        if isinstance(o, torch.Tensor)
+        else o
+        for o in outputs
     ]
-    memory_of = dict(zip(shared, results))
-    for item, output in zip(plan, outputs):
-        if isinstance(item, _Result):
-            item.memory = memory_of.get(bindings().memory_id(output))
 
     dumps = bindings().config_get
 
@@ -249,21 +249,23 @@ def _compile_sizes(
 
 
 class _Result:
-    """How an output of the graph is made from the program's results."""
+    """How an output of the graph is made from a result of the program. `is_part`: whether
+    the result is the memory that several outputs share, and not the output itself."""
 
-    def __init__(self, index: int, traced: torch.Tensor) -> None:
-        self.index = index
-        #: The result that is the whole memory, if other outputs share it.
-        self.memory: int | None = None
-        self.dtype = traced.dtype
-        self.size, self.stride = traced.size(), traced.stride()
-        self.offset = traced.storage_offset()
+    def __init__(self, index: int, output: torch.Tensor, is_part: bool) -> None:
+        self.index, self.is_part = index, is_part
+        self.dtype, self.size, self.stride = (
+            output.dtype,
+            output.size(),
+            output.stride(),
+        )
+        self.offset = output.storage_offset()
 
     def of(self, made: Sequence[torch.Tensor], used: set[int]) -> torch.Tensor:
-        if self.memory is not None:
-            memory = made[self.memory].view(self.dtype)
-            return memory.as_strided(self.size, self.stride, self.offset)
         result = made[self.index]
+        if self.is_part:
+            memory = result.view(self.dtype)
+            return memory.as_strided(self.size, self.stride, self.offset)
         if self.index in used:
             result = result.clone()
         used.add(self.index)
@@ -272,20 +274,19 @@ class _Result:
         return result
 
 
-def _shared_memory(outputs: list[Any], lazy: list[Any]) -> dict[int, torch.Tensor]:
+def _memory_id(value: Any) -> int:
+    """Returns 0 unless `value` is a lazy tensor."""
+    is_lazy = isinstance(value, torch.Tensor) and value.device.type == "lazy"
+    return bindings().memory_id(value) if is_lazy else 0
+
+
+def _shared_memory(outputs: list[Any], inputs: list[Any]) -> dict[int, torch.Tensor]:
     """Returns the memory, as a tensor of rank 1, that several outputs share, by its id.
     AOTAutograd makes outputs that share memory with an input itself."""
-    keys = [
-        bindings().memory_id(o)
-        for o in outputs
-        if isinstance(o, torch.Tensor) and o.device.type == "lazy"
-    ]
-    of_inputs = {bindings().memory_id(t) for t in lazy if isinstance(t, torch.Tensor)}
-    memory = {}
-    for output in outputs:
-        if not isinstance(output, torch.Tensor) or output.device.type != "lazy":
-            continue
-        key = bindings().memory_id(output)
+    keys = [_memory_id(o) for o in outputs]
+    of_inputs = set(map(_memory_id, inputs))
+    memory: dict[int, torch.Tensor] = {}
+    for key, output in zip(keys, outputs):
         if key == 0 or key in of_inputs or key in memory or keys.count(key) == 1:
             continue
         count, rest = divmod(output.untyped_storage().nbytes(), output.element_size())

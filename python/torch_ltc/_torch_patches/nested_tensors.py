@@ -14,10 +14,7 @@ import torch
 from torch.nested._internal import nested_tensor as jagged
 
 from torch_ltc._backend import bindings
-
-
-def _is_lazy_device(value: str | torch.device) -> bool:
-    return str(value).partition(":")[0] == "lazy"
+from torch_ltc._torch_patches.subclasses import is_lazy_device
 
 
 def _is_lazy(value: Any) -> bool:
@@ -25,7 +22,7 @@ def _is_lazy(value: Any) -> bool:
         return value.device.type == "lazy"
     if isinstance(value, (list, tuple)):
         return any(map(_is_lazy, value))
-    return isinstance(value, (str, torch.device)) and _is_lazy_device(value)
+    return is_lazy_device(value)
 
 
 def _wrap_jagged(function: Callable[..., Any]) -> Callable[..., Any]:

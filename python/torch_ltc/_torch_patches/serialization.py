@@ -60,11 +60,10 @@ _saving = _Saving()
 
 
 def _place(memory: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor | None:
-    """Returns the view of `memory`, a contiguous tensor, that has the dtype, sizes, strides
-    and offset of `tensor`; None if the memory is too small."""
+    """Returns the view of `memory`, a tensor without gaps, that has the dtype, sizes,
+    strides and offset of `tensor`; None if the memory is too small."""
     if memory.dtype != tensor.dtype:
-        count = memory.nbytes // tensor.element_size()
-        if count * tensor.element_size() != memory.nbytes:
+        if memory.nbytes % tensor.element_size():
             return None
         memory = memory.view(-1).view(tensor.dtype)
     end = 1 + tensor.storage_offset()
@@ -215,13 +214,12 @@ def _of_memory(
         setattr(storage, _BASE, base)
     if base.requires_grad:  # the base has become a Parameter
         base = base.detach()
-    if base.dtype != tensor.dtype or not base.is_contiguous():
-        view = _place(base, tensor)
-        return _to_lazy(tensor, location) if view is None else view
-    if tensor.is_contiguous():
+    are_contiguous = base.is_contiguous() and tensor.is_contiguous()
+    if are_contiguous and base.dtype == tensor.dtype:
         flat = base.view(-1).narrow(0, tensor.storage_offset(), tensor.numel())
         return flat.view(tensor.size())
-    return base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+    view = _place(base, tensor)
+    return _to_lazy(tensor, location) if view is None else view
 
 
 def _shallow_copy(self: torch.Tensor) -> torch.Tensor:

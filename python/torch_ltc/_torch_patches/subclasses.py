@@ -16,7 +16,8 @@ import torch
 from torch_ltc._backend import bindings
 
 
-def _is_lazy_device(value: Any) -> bool:
+def is_lazy_device(value: Any) -> bool:
+    """Whether `value` is device lazy or its name."""
     is_device = isinstance(value, (str, torch.device))
     return is_device and str(value).partition(":")[0] == "lazy"
 
@@ -25,7 +26,7 @@ def _wrap_make_wrapper_subclass(original: Callable[..., Any]) -> Callable[..., A
     @functools.wraps(original)
     def _make_wrapper_subclass(*args: Any, **kwargs: Any) -> Any:
         given = (*args, kwargs.get("device"))
-        if any(map(_is_lazy_device, given)):
+        if any(map(is_lazy_device, given)):
             bindings().pass_functionalization()
         return original(*args, **kwargs)
 
