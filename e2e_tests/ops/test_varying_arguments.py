@@ -250,7 +250,7 @@ CONSTANT = {
     "decides loops": {
         "dilation", "divisor_override", "kernel_size", "padding", "step", "stride",
     },
-    "decides the formula": {"decimals"},
+    "decides the formula": {"decimals", "interpolation_mode", "padding_mode"},
     "drawn on the host, not in the program": {
         "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
     },

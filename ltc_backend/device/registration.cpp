@@ -4,6 +4,8 @@
 //
 //   hand-written     copies, factories, lists, reads, random numbers
 //   traced           rows of the op table
+//   a formula        registered by Python at `import torch`; if the op also has
+//                    a row, the formula is for other compilers
 //   a view           (only reached below functionalization) traced as its copy
 //   composite        ops that torch itself decomposes into functional ops
 //   fallback         everything else
@@ -32,6 +34,8 @@
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/custom_ops.h"
+#include "tracing/formula_choice.h"
+#include "tracing/remembered_formula.h"
 #include "tracing/subclass_calls.h"
 #include "tracing/trace.h"
 
@@ -67,6 +71,48 @@ public:
 
 private:
   const OpRecord &record;
+};
+
+/// The kernel at key Lazy of an op with both a row in the op table and a
+/// formula in Python, which is for other compilers.
+class TraceOrFormula final : public c10::OperatorKernel {
+public:
+  TraceOrFormula(const OpRecord &record, c10::SafeKernelFunction formula)
+      : record(record), traced(record), formula(std::move(formula)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    if (wantsFormula(record, torch::jit::last(*stack, record.arguments.size())))
+      formula.callBoxed(op, keys, stack);
+    else
+      traced(op, keys, stack);
+  }
+
+private:
+  const OpRecord &record;
+  TraceKernel traced;
+  c10::SafeKernelFunction formula;
+};
+
+/// The kernel of such an op at key AutogradLazy, if its formula also runs above
+/// autograd. PyTorch's gradient of the op belongs to the row, autograd's
+/// derivative of the formula to the formula.
+class GradientOrFormula final : public c10::OperatorKernel {
+public:
+  GradientOrFormula(const OpRecord &record, c10::SafeKernelFunction formula)
+      : record(record), formula(std::move(formula)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    if (wantsFormula(record, torch::jit::last(*stack, record.arguments.size())))
+      formula.callBoxed(op, keys, stack);
+    else
+      op.callBoxedForDispatchKey(DispatchKey::Autograd, *stack);
+  }
+
+private:
+  const OpRecord &record;
+  c10::SafeKernelFunction formula;
 };
 
 /// The kernel of a view op. If a Meta kernel of torch makes a view of a fake
@@ -161,7 +207,20 @@ void implement(const OperatorHandle &op, c10::KernelFunction kernel) {
                         std::move(kernel));
 }
 
+/// Whether the op may have a sparse gradient, which is never traced. The
+/// formula above autograd then decides by itself.
+bool hasSparseGradients(const c10::FunctionSchema &schema) {
+  return schema.argumentIndexWithName("sparse").has_value();
+}
+
 void trace(const OperatorHandle &op, const OpRecord &record) {
+  if (hasFormula(op)) {
+    registerAround<TraceOrFormula>(op, DispatchKey::Lazy, record);
+    if (op.hasKernelForDispatchKey(DispatchKey::AutogradLazy) &&
+        !hasSparseGradients(op.schema()))
+      registerAround<GradientOrFormula>(op, DispatchKey::AutogradLazy, record);
+    return;
+  }
   implement(op, c10::KernelFunction::makeFromBoxedFunctor(
                     std::make_unique<TraceKernel>(record)));
 }

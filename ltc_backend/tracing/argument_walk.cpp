@@ -221,17 +221,23 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
     return value.isDouble() ? attributes.floating(value.toDouble())
                             : attributes.integer(value.toInt());
   if (value.isDouble()) {
-    attributes.header(Tag::dynamicFloat);
-    scalars.push_back(DynamicScalar::of(value.toDouble()));
+    addDynamicFloat(value.toDouble());
   } else {
     attributes.header(Tag::dynamicInt);
     scalars.push_back(DynamicScalar::of(value.toInt()));
   }
 }
 
+void ArgumentWalk::addDynamicFloat(double value) {
+  attributes.header(Tag::dynamicFloat);
+  scalars.push_back(DynamicScalar::of(value));
+}
+
 void ArgumentWalk::visitNumber(const ArgumentSpec &spec, const IValue &value) {
   if (value.isBool())
     attributes.boolean(value.toBool());
+  else if (value.isDouble() && spec.isDynamicScalar)
+    addDynamicFloat(value.toDouble());
   else if (value.isDouble())
     attributes.floating(value.toDouble());
   else if (value.isInt())

@@ -47,6 +47,7 @@ private:
   void visitNumber(const ArgumentSpec &spec, const c10::IValue &value);
   void visitNumberList(const ArgumentSpec &spec, const c10::IValue &value);
   void addOperand(const at::Tensor &tensor);
+  void addDynamicFloat(double value);
   void setNumberTensorTypes();
   int64_t normalizedDim(const ArgumentSpec &spec, int64_t dim) const;
   [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,

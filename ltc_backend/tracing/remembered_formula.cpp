@@ -24,6 +24,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 using namespace torch_ltc;
@@ -504,10 +505,20 @@ private:
 
 } // namespace
 
+static std::unordered_set<c10::OperatorName> &opsWithFormulas() {
+  static auto *names = new std::unordered_set<c10::OperatorName>;
+  return *names;
+}
+
+bool torch_ltc::hasFormula(const OperatorHandle &op) {
+  return opsWithFormulas().contains(op.operator_name());
+}
+
 void torch_ltc::rememberFormulas(const std::vector<std::string> &ops) {
   SilentRegistration silent;
   for (const std::string &name : ops) {
     OperatorHandle op = findOp(torch::jit::parseName(name));
+    opsWithFormulas().insert(op.operator_name());
     registerAround<RememberedFormula>(op, c10::DispatchKey::Lazy);
     if (op.hasKernelForDispatchKey(c10::DispatchKey::AutogradLazy))
       registerAround<WithoutGradient>(op, c10::DispatchKey::AutogradLazy);

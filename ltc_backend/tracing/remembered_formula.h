@@ -46,6 +46,8 @@ inline void noteTracedCall(const OpRecord &record,
 /// and AutogradLazy are formulas in Python. Calls without a gradient skip the
 /// formula at AutogradLazy and use the one at Lazy.
 void rememberFormulas(const std::vector<std::string> &ops);
+/// Whether the op's kernel at Lazy is such a formula.
+bool hasFormula(const c10::OperatorHandle &op);
 
 } // namespace torch_ltc
 

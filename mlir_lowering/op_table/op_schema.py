@@ -148,6 +148,7 @@ SHAPE_RULES = (
     "embedding",
     "embedding_backward",
     "embedding_renorm",
+    "embedding_bag",
     # loss
     "loss",
     "loss_backward",
@@ -368,9 +369,10 @@ def check_row(row, where):
         if argument is None or argument.type.rstrip("?") not in NUMBER_TYPES:
             raise TableError(f"{where}: varies: '{name}' isn't a number of the schema")
     for name in row.parameters:
-        if not any(a.name == name and a.type == "Scalar" for a in row.arguments):
+        argument = next((a for a in row.arguments if a.name == name), None)
+        if argument is None or argument.type.rstrip("?") not in ("Scalar", "float"):
             raise TableError(
-                f"{where}: parameters: '{name}' isn't a Scalar of the schema"
+                f"{where}: parameters: '{name}' isn't a Scalar or float of the schema"
             )
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")

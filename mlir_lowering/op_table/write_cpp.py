@@ -36,15 +36,16 @@ def lowered_ops(rows):
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
-def varying_positions(row):
-    return [i for i, a in enumerate(row.arguments) if a.name in row.varies]
+def scalar_positions(row):
+    names = {*row.varies, *row.parameters}
+    return [i for i, a in enumerate(row.arguments) if a.name in names]
 
 
 def host_ops(rows):
     """Returns one HOST_OP(op, positions...) for each op that PyTorch's kernel computes,
     with the positions of the arguments that may be dynamic scalars."""
     calls = {
-        (f'"{row.emit}"', *map(str, varying_positions(row)))
+        (f'"{row.emit}"', *map(str, scalar_positions(row)))
         for row in rows
         if row.lower == "host"
     }
@@ -65,7 +66,7 @@ def varying_lists(rows):
         {
             f'VARYING_LIST("{row.emit}", {position})'
             for row in rows
-            for position in varying_positions(row)
+            for position in scalar_positions(row)
             if row.arguments[position].type.endswith("[]")
         }
     )

@@ -7,6 +7,7 @@
 
 #include "compilation/external_backend.h"
 #include "memory/language_lock.h"
+#include "tracing/formula_choice.h"
 
 #include <ATen/Functions.h>
 #include <pybind11/stl.h>
@@ -194,4 +195,6 @@ void torch_ltc::bindBackends(py::module_ &module) {
   module.def("remove_backend", &removeExternalBackend,
              py::call_guard<ReleasedGil>());
   module.def("set_backend_finder", &setFinder);
+  module.def("enter_portable_trace", &enterPortableTrace);
+  module.def("leave_portable_trace", &leavePortableTrace);
 }

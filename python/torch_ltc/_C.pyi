@@ -558,6 +558,11 @@ def register_backend(
     of an exception is shown to the user."""
 
 def remove_backend(name: str) -> None: ...
+def enter_portable_trace() -> None:
+    """Makes ops that have a formula be traced as the formula, even though torch_ltc's own
+    compiler could call PyTorch's kernels of these ops."""
+
+def leave_portable_trace() -> None: ...
 def set_first_tensor_hook(hook: Callable[[], None]) -> None:
     """Sets the function that is called before the first lazy tensor is created. It must be
     idempotent, because each thread that creates a tensor meanwhile calls it."""

@@ -44,3 +44,36 @@ bool shape_rules::embedding_backward(const Arguments &arguments,
   addResult(results, dtype, {arguments.integer(2), columns});
   return true;
 }
+
+/// The results of _embedding_bag and _embedding_bag_forward_only: the bags; the
+/// bag of each index, which is empty if the kernel sums without it; the bags'
+/// sizes; for maxima, the row of each element.
+bool shape_rules::embedding_bag(const Arguments &arguments, ScalarType dtype,
+                                ResultShapes &results) {
+  SizesRef weight = arguments.sizes(0);
+  int64_t mode = arguments.integer(4), paddingIndex = arguments.integer(8);
+  TORCH_CHECK(weight.size() == 2 && c10::isFloatingType(dtype) &&
+                  arguments.rank(1) == 1 && arguments.rank(2) == 1 &&
+                  mode >= 0 && mode <= 2 && paddingIndex < weight[0],
+              "an embedding bag of this kind");
+  checkIndices(arguments.dtype(1));
+  checkIndices(arguments.dtype(2));
+  if (arguments.has(6))
+    TORCH_CHECK(mode == 0 && arguments.dtype(6) == dtype &&
+                    arguments.sizes(6) == arguments.sizes(1),
+                "per_sample_weights of this kind");
+  int64_t offsets = arguments.sizes(2)[0];
+  int64_t bags = offsets - int64_t(arguments.flag(7));
+  TORCH_CHECK(bags >= 0, "include_last_offset without an offset");
+  bool isSum = mode == 0, isMaximum = mode == 2;
+  bool hasBags = !isSum || dtype == ScalarType::Double || paddingIndex >= 0;
+  // Without a gradient, sums have a size for each offset (torch 2.13).
+  int64_t sizes =
+      isSum && arguments.opName().ends_with("only") ? offsets : bags;
+  ScalarType index = c10::promoteTypes(arguments.dtype(1), arguments.dtype(2));
+  addResult(results, dtype, {bags, weight[1]});
+  addResult(results, index, {hasBags ? arguments.sizes(1)[0] : 0});
+  addResult(results, index, {sizes});
+  addResult(results, index, isMaximum ? Sizes{bags, weight[1]} : Sizes{sizes});
+  return true;
+}

@@ -133,7 +133,8 @@ def restoring(
 
 
 class _only_tracing:  # noqa: N801 (used in `with` only)
-    """Raises ValueError for events in a `with` block that would cut the program."""
+    """Raises ValueError for events in a `with` block that would cut the program. Ops that
+    have a formula are traced as the formula."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -144,8 +145,10 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
         self._before = bindings().counters()["executions"]
         bindings().enter_guard("sync")
         bindings().enter_guard("fallback")
+        bindings().enter_portable_trace()
 
     def __exit__(self, kind: type | None, error: Any, trace: Any) -> None:
+        bindings().leave_portable_trace()
         bindings().leave_guard("fallback")
         bindings().leave_guard("sync")
         if text := what_was_forbidden(error):
