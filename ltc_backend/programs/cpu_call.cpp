@@ -40,12 +40,15 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
   // Kernels of other families also use this memory for intermediate values, and
   // resize it. For example, losses write all elements before they reduce them.
-  if (record.family != Family::elementwise && record.family != Family::linear)
+  const bool isResampling = record.name.find("upsample_") != std::string::npos;
+  if (record.family != Family::elementwise && record.family != Family::linear &&
+      !isResampling)
     return std::nullopt;
   const c10::FunctionSchema &schema = record.handle->schema();
   size_t numArguments = schema.arguments().size();
   for (const std::string &overload :
-       {std::string("out"), schema.overload_name() + "_out"}) {
+       {std::string("out"), std::string("grad_input"),
+        schema.overload_name() + "_out"}) {
     auto found =
         c10::Dispatcher::singleton().findSchema({schema.name(), overload});
     if (!found || !found->hasKernelForDispatchKey(c10::DispatchKey::CPU) ||

@@ -2,6 +2,7 @@
 
 #include "programs/host_calls.h"
 
+#include "programs/cpu_call.h"
 #include "programs/worker_state.h"
 
 #include "torch_ltc-c/runtime.h"
@@ -188,11 +189,21 @@ void run(const LtcHostCall &call) {
   torch::jit::Stack stack;
   for (const c10::Argument &argument : op.schema().arguments())
     stack.push_back(reader.next(argument));
-  if (HostKernel kernel = hostKernel(call.op)) {
-    std::vector<at::Tensor> outputs;
+  std::vector<at::Tensor> outputs;
+  auto readOutputs = [&] {
     for (size_t i = 0; i < op.schema().returns().size(); ++i)
       outputs.push_back(tensorOf(call.outputs[i]));
+  };
+  if (HostKernel kernel = hostKernel(call.op)) {
+    readOutputs();
     return kernel(stack, outputs);
+  }
+  const OpRecord *record = findOpRecord(call.op);
+  if (const auto outOp = record ? cpuCallOf(*record).outOp : std::nullopt) {
+    readOutputs();
+    std::ranges::move(outputs, std::back_inserter(stack));
+    return outOp->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
+                                  &stack);
   }
   op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   size_t number = 0;
