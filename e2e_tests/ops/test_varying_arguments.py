@@ -139,6 +139,7 @@ CASES: dict[str, Body] = {
     "bytes": lambda i, x: (
         x[:, :2] + resized((90 * x).to(torch.uint8), "bilinear", 2.26 + i / 512)[:8, :2]
     ),
+    "cdist": lambda i, x: torch.cdist(x, x.detach().flip(0), 1 if i % 2 else torch.inf),
     "rrelu": lambda i, x: F.rrelu(x, 0.1 + i / 512, 0.3 + i / 256, training=True),
     "embedding": embedding,
     "segments": lambda i, x: torch.segment_reduce(
@@ -185,7 +186,7 @@ CASES: dict[str, Body] = {
 
 
 ROUNDED = {"attention", "logit", "pow"}
-FLOAT32_ONLY = {"antialiased", "antialiased, cubic"}
+FLOAT32_ONLY = {"cdist", "antialiased", "antialiased, cubic"}
 
 
 @pytest.fixture(autouse=True)
@@ -250,7 +251,7 @@ CONSTANT = {
     "decides loops": {
         "dilation", "divisor_override", "kernel_size", "padding", "step", "stride",
     },
-    "decides the formula": {"decimals", "interpolation_mode", "padding_mode"},
+    "decides the formula": {"compute_mode", "decimals", "interpolation_mode", "mode", "padding_mode"},
     "drawn on the host, not in the program": {
         "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
     },

@@ -169,6 +169,24 @@ def embedding_backward(op):
     ]
 
 
+def bags(op):
+    """Bags whose offsets are zeros: the last bag contains all rows. Eager's kernel
+    doesn't check ranks and the number of bags before it reads (PyTorch 2.13)."""
+    return [
+        call(
+            T(w, d), Index((6,), i), Index((o,), j), False, mode, False, scale, last, p
+        )
+        for w in ((5, 3), (5, 1))
+        for d in (F32, F64, BF16, I64)
+        for i, j in ((I64, I64), (I32, I32), (I64, I32))
+        for o in (2, 3)
+        for mode in (0, 1, 2)
+        for scale in ((None, T((6,), d)) if mode == 0 else (None,))
+        for last in (False, True)
+        for p in (-1, 2)
+    ]
+
+
 GENERATORS = {
     "aten::index_select": index_select,
     "aten::gather": gather,
@@ -187,6 +205,8 @@ GENERATORS = {
     "aten::masked_scatter": masked_scatter,
     "aten::bucketize.Tensor": bucketize,
     "aten::embedding": embedding,
+    "aten::_embedding_bag": bags,
+    "aten::_embedding_bag_forward_only": bags,
     "aten::embedding_renorm": embedding_renorm,
     "aten::embedding_dense_backward": embedding_backward,
 }

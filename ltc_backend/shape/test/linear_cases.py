@@ -86,6 +86,16 @@ def factored(op):
     ]
 
 
+def distances(op):
+    return [
+        call(T(a, d), T(b, e), p, None)
+        for a in ((4, 3), (2, 4, 3), (1, 4, 3), (4, 0), (3,))
+        for b in ((5, 3), (2, 5, 3), (5, 2), (5, 0))
+        for d, e in TYPES
+        for p in (0.0, 1.0, 2.0)
+    ]
+
+
 GENERATORS = {
     "aten::mm": pairs(MATRICES),
     "aten::bmm": pairs(BATCHES),
@@ -98,6 +108,7 @@ GENERATORS = {
     "aten::vdot": pairs(VECTORS),
     "aten::addr": sums(VECTORS),
     "aten::linear": layers,
+    "aten::_cdist_forward": distances,
     "aten::linalg_matrix_exp": squares,
     "aten::cholesky_inverse": squares,
     "aten::linalg_solve_triangular": triangular,
