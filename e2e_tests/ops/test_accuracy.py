@@ -124,7 +124,9 @@ REDUCTIONS = {
     "var": lambda x: (x + torch.arange(2, device=x.device).repeat(x.shape[1] // 2)).var(),
     "logsumexp": lambda x: x.logsumexp((0, 1)),
     "mse_loss": lambda x: F.mse_loss(x, torch.zeros_like(x)),
+    "sum of short rows": lambda x: x.view(-1, 4, x.shape[1] // 2)[..., :3].sum((0, 2)),
     "nll_loss": lambda x: F.nll_loss(x, torch.zeros(x.shape[0], dtype=torch.long, device=x.device)),
+    "cross_entropy": lambda x: F.cross_entropy(x[:, :8], torch.arange(x.shape[0], device=x.device) % 8),
     "matrix norm of a product": lambda x: (x * x.sigmoid()).square().sum(),
 }  # fmt: skip
 

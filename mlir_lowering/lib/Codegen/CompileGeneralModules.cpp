@@ -50,9 +50,6 @@ LogicalResult lower(LoweredSample &sample, ModuleOp module,
     return failure();
   sample.program = *program;
   sample.plan = std::move(*plan);
-  for (auto kernel : module.getOps<func::FuncOp>())
-    if (kernel.isPrivate())
-      kernel->setAttr(kGeneralAttr, UnitAttr::get(module.getContext()));
   sample.kernels =
       std::make_unique<KernelSet>(module, options, noCache, sample.executable);
   for (auto call : sample.program.getBody().getOps<ltc::KernelCallOp>())

@@ -163,12 +163,15 @@ static bool emit(llvm::Module &module, llvm::TargetMachine &machine,
 }
 
 FailureOr<OwningOpRef<ModuleOp>>
-KernelCompiler::lower(func::FuncOp kernel, ArrayRef<int64_t> aliases) {
+KernelCompiler::lower(func::FuncOp kernel, ArrayRef<int64_t> aliases,
+                      DenseI64ArrayAttr varyingAxes) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(kernel.getLoc());
   func::FuncOp body = kernel.clone();
   body.setPublic();
   if (!aliases.empty())
     body->setAttr(kAliasesAttr, DenseI64ArrayAttr::get(context, aliases));
+  if (varyingAxes)
+    body->setAttr(kVaryingAxesAttr, varyingAxes);
   module->push_back(body);
   PassManager &manager =
       isScheduled(body) ? loopsManager : bufferizationManager;
@@ -222,14 +225,34 @@ FailureOr<std::string> KernelCompiler::compile(func::FuncOp kernel,
   return emitObject(**module, kernel.getName(), symbol, texts);
 }
 
+/// The axes whose sizes differ between the samples of a kernel. If the samples
+/// have different numbers of axes, the kernel has no form for all sizes, which
+/// generalizeKernel reports.
+static DenseI64ArrayAttr findVaryingAxes(ArrayRef<func::FuncOp> samples) {
+  SmallVector<ArrayRef<ltc::AxisAttr>> axes;
+  for (func::FuncOp sample : samples)
+    if (auto schedule = sample->getAttrOfType<ltc::ScheduleAttr>(kScheduleAttr))
+      axes.push_back(schedule.getAxes());
+  SmallVector<int64_t> varying;
+  for (size_t i = 0; !axes.empty() && i < axes[0].size(); ++i)
+    if (llvm::any_of(axes, [&](ArrayRef<ltc::AxisAttr> other) {
+          return other.size() != axes[0].size() ||
+                 other[i].getSize() != axes[0][i].getSize();
+        }))
+      varying.push_back(i);
+  return DenseI64ArrayAttr::get(func::FuncOp(samples[0]).getContext(), varying);
+}
+
 FailureOr<std::string> KernelCompiler::compileGeneral(
     ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases, StringRef symbol,
     NumberFitter &fitter, std::vector<std::vector<int64_t>> &numbers,
     KernelTexts *texts) {
   SmallVector<OwningOpRef<ModuleOp>> modules;
   SmallVector<LLVM::LLVMFuncOp> functions;
+  DenseI64ArrayAttr varyingAxes = findVaryingAxes(samples);
   for (func::FuncOp sample : samples) {
-    FailureOr<OwningOpRef<ModuleOp>> module = lower(sample, aliases);
+    FailureOr<OwningOpRef<ModuleOp>> module =
+        lower(sample, aliases, varyingAxes);
     if (failed(module))
       return failure();
     functions.push_back(

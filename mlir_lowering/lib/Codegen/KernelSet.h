@@ -21,7 +21,7 @@ namespace mlir::torch_ltc {
 
 /// Part of each kernel's key and of the executable. Increment it when the code
 /// generated for the same kernel changes.
-inline constexpr StringLiteral kCodegenVersion = "3";
+inline constexpr StringLiteral kCodegenVersion = "4";
 
 class KernelSet {
 public:

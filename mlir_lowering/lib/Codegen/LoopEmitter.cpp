@@ -132,7 +132,7 @@ LoopEmitter::Temporary LoopEmitter::createTemporary(unsigned member,
   int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
   // In a kernel for all sizes, a size may be below the limit in one sample and
   // above it in another; no stand-in of a size is as small as this.
-  int64_t most = isGeneral ? 32 : TargetCostModel::stackBytes;
+  int64_t most = varyingAxes ? 32 : TargetCostModel::stackBytes;
   IntegerAttr alignment = builder.getI64IntegerAttr(64);
   if (bytes <= most) {
     temporary.memory = memref::AllocaOp::create(builder, loc, type, alignment);
@@ -208,7 +208,7 @@ std::pair<Value, Value> LoopEmitter::blockBounds(Value block, int64_t blockSize,
   Value step = constantIndex(blockSize);
   Value low = arith::MulIOp::create(builder, loc, block, step);
   Value high = arith::AddIOp::create(builder, loc, low, step);
-  if (!isWhole(size, blockSize))
+  if (!isWhole(axis, blockSize))
     high = arith::MinSIOp::create(builder, loc, high, constantIndex(size));
   return {low, high};
 }

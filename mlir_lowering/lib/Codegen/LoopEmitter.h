@@ -23,7 +23,7 @@ public:
               ArrayRef<int64_t> aliases)
       : kernel(kernel), schedule(schedule), aliases(aliases),
         builder(kernel.getContext()), loc(kernel.getLoc()),
-        isGeneral(kernel->hasAttr(kGeneralAttr)),
+        varyingAxes(kernel->getAttrOfType<DenseI64ArrayAttr>(kVaryingAxesAttr)),
         index(schedule.getAxes().size()) {}
 
   /// Replaces the kernel by a function of the same name.
@@ -54,12 +54,12 @@ private:
     bool isSum;
     SmallVector<Value> values;
   };
-  /// Maximum number of terms added one after the other.
-  static constexpr int64_t kSumBlock = 4096;
-  /// In a kernel for all sizes, the maximum number of terms of a sum with one
-  /// level. Longer sums have exactly two levels, because the number of levels
-  /// must not depend on the stand-ins.
-  static constexpr int64_t kGeneralSum = 512;
+  /// Maximum numbers of terms added without a wider accumulator: in a loop that
+  /// LLVM vectorizes, and that so has an accumulator for each element of
+  /// several vectors, and in other loops. A sum over an axis that varies always
+  /// has a loop over blocks, because the form of the loops must not depend on
+  /// the stand-ins.
+  static constexpr int64_t kVectorSumBlock = 4096, kSumBlock = 64;
 
   void createFunction();
   void cloneScalarCode();
@@ -87,11 +87,12 @@ private:
   void enterKeptLoops(const Nest &nest, unsigned member);
   void emitLevel(const Nest &nest, unsigned level,
                  SmallVectorImpl<Accumulation> &accumulations);
+  bool canBeVectorized(const Nest &nest);
   void emitBlocks(const Nest &nest, unsigned level, Value low, Value high,
-                  int64_t size, bool isPart,
-                  SmallVectorImpl<Accumulation> &accumulations);
+                  SmallVectorImpl<Accumulation> &accumulations,
+                  function_ref<void()> body);
   void emitLoop(const Nest &nest, unsigned level, Value low, Value high,
-                int64_t step, bool isPart,
+                int64_t step, bool isWide,
                 SmallVectorImpl<Accumulation> &accumulations,
                 function_ref<void()> body);
   void emitPoint(const Nest &nest,
@@ -103,7 +104,7 @@ private:
   int64_t chooseJam(const Nest &nest, unsigned level,
                     ArrayRef<Accumulation> accumulations);
   std::pair<Value, Value> boundsOf(unsigned axis);
-  Value roundDown(int64_t size, int64_t step);
+  Value roundDown(unsigned axis, int64_t step);
 
   // Values at the current point.
   Value valueOf(unsigned member, OpOperand &operand);
@@ -123,15 +124,20 @@ private:
   Value zeroOf(Type type);
   Value loadWide(unsigned member);
   void storeWide(unsigned member, Value value);
+  Value widen(Value value);
+  Value narrow(Value value, Type type);
 
   linalg::GenericOp opOf(unsigned member) const {
     return schedule.getDomain().getMembers()[member].op;
   }
   Value constantIndex(int64_t value);
-  /// Whether `size` consists of whole blocks; always false in a kernel for all
-  /// sizes, where `size` may be a stand-in.
-  bool isWhole(int64_t size, int64_t block) const {
-    return !isGeneral && size % block == 0;
+  /// Whether the axis' size is a stand-in.
+  bool isVarying(unsigned axis) const {
+    return varyingAxes && llvm::is_contained(varyingAxes.asArrayRef(), axis);
+  }
+  /// Whether the axis consists of whole blocks at all sizes.
+  bool isWhole(unsigned axis, int64_t block) const {
+    return !isVarying(axis) && schedule.getAxes()[axis].size % block == 0;
   }
 
   func::FuncOp kernel, lowered;
@@ -139,7 +145,7 @@ private:
   ArrayRef<int64_t> aliases;
   OpBuilder builder;
   Location loc;
-  bool isGeneral;
+  DenseI64ArrayAttr varyingAxes; ///< null unless the kernel is for all sizes
   Value begin, end;
   Value blockLow, blockHigh;          ///< of the split axis
   Value tileLow, tileHigh;            ///< of the tile axis

@@ -100,9 +100,8 @@ void LoopEmitter::emitWideResults(const Nest &nest,
   OpBuilder::InsertionGuard guard(builder);
   unsigned member = accumulation.member;
   enterKeptLoops(nest, member);
-  Type narrow = getElementTypeOrSelf(opOf(member)->getResult(0).getType());
-  storeResult(member, 0,
-              arith::TruncFOp::create(builder, loc, narrow, loadWide(member)));
+  Type type = getElementTypeOrSelf(opOf(member)->getResult(0).getType());
+  storeResult(member, 0, narrow(loadWide(member), type));
 }
 
 Value LoopEmitter::loadWide(unsigned member) {
@@ -113,9 +112,7 @@ Value LoopEmitter::loadWide(unsigned member) {
 
 void LoopEmitter::storeWide(unsigned member, Value value) {
   const Temporary &wide = wideSums.at(member);
-  if (!value.getType().isF64())
-    value = arith::ExtFOp::create(builder, loc, builder.getF64Type(), value);
-  store(value, wide.memory, temporaryForm(wide));
+  store(widen(value), wide.memory, temporaryForm(wide));
 }
 
 /// Returns how many points of the loop around the vector loop are handled by
@@ -142,8 +139,9 @@ int64_t LoopEmitter::chooseJam(const Nest &nest, unsigned level,
 /// Rounds `size` down to a multiple of `step`. A kernel for all sizes does this
 /// at run time, because rounded stand-ins don't show how other sizes are
 /// rounded.
-Value LoopEmitter::roundDown(int64_t size, int64_t step) {
-  if (!isGeneral)
+Value LoopEmitter::roundDown(unsigned axis, int64_t step) {
+  int64_t size = schedule.getAxes()[axis].size;
+  if (!isVarying(axis))
     return constantIndex(size / step * step);
   // `zero` is 0, because iterations aren't negative, but no pass can fold it.
   Value zero = arith::MinSIOp::create(builder, loc, begin, constantIndex(0));
@@ -180,22 +178,22 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
   if (level == nest.axes.size()) {
     emitPoint(nest, accumulations);
   } else {
-    auto [low, high] = boundsOf(nest.axes[level]);
+    unsigned axis = nest.axes[level];
+    auto [low, high] = boundsOf(axis);
     int64_t step = chooseJam(nest, level, accumulations);
-    int64_t size = schedule.getAxes()[nest.axes[level]].size;
     auto body = [&] { emitLevel(nest, level + 1, accumulations); };
     if (step == 1) {
-      emitBlocks(nest, level, low, high, size, /*isPart=*/false, accumulations);
+      emitBlocks(nest, level, low, high, accumulations, body);
     } else {
-      Value middle = roundDown(size, step);
-      emitLoop(nest, level, low, middle, step, /*isPart=*/false, accumulations,
+      Value middle = roundDown(axis, step);
+      emitLoop(nest, level, low, middle, step, /*isWide=*/false, accumulations,
                [&] {
                  llvm::SaveAndRestore<int64_t> outerJam(jam, step);
-                 jamAxis = nest.axes[level];
+                 jamAxis = axis;
                  body();
                });
-      if (!isWhole(size, step))
-        emitLoop(nest, level, middle, high, 1, /*isPart=*/false, accumulations,
+      if (!isWhole(axis, step))
+        emitLoop(nest, level, middle, high, 1, /*isWide=*/false, accumulations,
                  body);
     }
   }
@@ -204,37 +202,62 @@ void LoopEmitter::emitLevel(const Nest &nest, unsigned level,
       finishAccumulation(accumulation);
 }
 
+/// Whether LLVM is likely to use vectors in the nest's innermost loop: it
+/// doesn't for most loops that read elements at computed positions.
+bool LoopEmitter::canBeVectorized(const Nest &nest) {
+  bool hasGather = false;
+  schedule.forEachRead(nest, [&](unsigned member, OpOperand &) {
+    hasGather |= !opOf(member).getBody()->getOps<tensor::ExtractOp>().empty();
+  });
+  return !hasGather;
+}
+
 /// Emits the loop of a level. A loop that sums many terms becomes a loop over
-/// blocks of terms, recursively.
+/// blocks of terms.
 void LoopEmitter::emitBlocks(const Nest &nest, unsigned level, Value low,
-                             Value high, int64_t size, bool isPart,
-                             SmallVectorImpl<Accumulation> &accumulations) {
-  int64_t most = isGeneral && !isPart ? kGeneralSum : kSumBlock;
-  bool isLongSum =
-      size > most && llvm::any_of(accumulations, [&](auto &accumulation) {
-        return accumulation.isSum && accumulation.level <= level;
-      });
+                             Value high,
+                             SmallVectorImpl<Accumulation> &accumulations,
+                             function_ref<void()> body) {
+  unsigned axis = nest.axes[level];
+  bool isVectorLoop = level + 1 == nest.axes.size() && canBeVectorized(nest);
+  int64_t block = isVectorLoop ? kVectorSumBlock : kSumBlock;
+  bool isLongSum = (isVarying(axis) || schedule.getAxes()[axis].size > block) &&
+                   llvm::any_of(accumulations, [&](auto &accumulation) {
+                     return accumulation.isSum && accumulation.level <= level;
+                   });
   if (!isLongSum)
-    return emitLoop(nest, level, low, high, 1, isPart, accumulations,
-                    [&] { emitLevel(nest, level + 1, accumulations); });
-  int64_t block = kSumBlock;
-  while (!isGeneral && size / block > kSumBlock)
-    block *= kSumBlock;
-  emitLoop(nest, level, low, high, block, isPart, accumulations, [&] {
-    Value first = index[nest.axes[level]];
+    return emitLoop(nest, level, low, high, 1, /*isWide=*/false, accumulations,
+                    body);
+  emitLoop(nest, level, low, high, block, /*isWide=*/true, accumulations, [&] {
+    Value first = index[axis];
     Value last =
         arith::AddIOp::create(builder, loc, first, constantIndex(block));
-    if (!isWhole(size, block))
+    if (!isWhole(axis, block))
       last = arith::MinSIOp::create(builder, loc, last, high);
-    emitBlocks(nest, level, first, last, block, /*isPart=*/true, accumulations);
+    emitLoop(nest, level, first, last, 1, /*isWide=*/false, accumulations,
+             body);
   });
 }
 
+Value LoopEmitter::widen(Value value) {
+  Type wide = builder.getF64Type();
+  if (value.getType() == wide)
+    return value;
+  return arith::ExtFOp::create(builder, loc, wide, value);
+}
+
+Value LoopEmitter::narrow(Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return arith::TruncFOp::create(builder, loc, type, value);
+}
+
 /// Emits one loop, which carries the accumulators of the levels up to this one.
-/// `isPart`: the loop is nested in another loop over the same axis. A sum
-/// starts with 0 in each of its loops except the outermost one.
+/// `isWide`: the loop adds partial sums in f64; each iteration computes one of
+/// them, starting with 0. In other loops, sums of outer levels start with 0,
+/// and are added to the outer level's accumulator afterwards.
 void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
-                           Value high, int64_t step, bool isPart,
+                           Value high, int64_t step, bool isWide,
                            SmallVectorImpl<Accumulation> &accumulations,
                            function_ref<void()> body) {
   SmallVector<Accumulation *> open;
@@ -244,10 +267,12 @@ void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
   SmallVector<Value> carried, before;
   for (Accumulation *accumulation : open) {
     bool isPartial =
-        accumulation->isSum && (isPart || accumulation->level < level);
-    before.push_back(isPartial ? accumulation->values[0] : Value());
+        !isWide && accumulation->isSum && accumulation->level < level;
+    before.push_back(accumulation->values[0]);
     if (isPartial)
-      carried.push_back(zeroOf(accumulation->values[0].getType()));
+      carried.push_back(zeroOf(before.back().getType()));
+    else if (isWide && accumulation->isSum)
+      carried.push_back(widen(before.back()));
     else
       carried.append(accumulation->values);
   }
@@ -265,19 +290,34 @@ void LoopEmitter::emitLoop(const Nest &nest, unsigned level, Value low,
     builder.setInsertionPointToStart(loop.getBody());
     index[nest.axes[level]] = loop.getInductionVar();
     take(loop.getRegionIterArgs());
+    SmallVector<Value> totals;
+    for (auto [accumulation, start] : llvm::zip_equal(open, before)) {
+      totals.push_back(accumulation->values[0]);
+      if (isWide && accumulation->isSum)
+        accumulation->values[0] = zeroOf(start.getType());
+    }
     body();
     SmallVector<Value> results;
-    for (Accumulation *accumulation : open)
+    for (auto [accumulation, total] : llvm::zip_equal(open, totals)) {
+      if (isWide && accumulation->isSum)
+        accumulation->values[0] = arith::AddFOp::create(
+            builder, loc, total, widen(accumulation->values[0]));
       results.append(accumulation->values);
+    }
     // Without carried values the builder has created the terminator.
     if (!results.empty())
       scf::YieldOp::create(builder, loc, results);
   }
   take(loop.getResults());
-  for (auto [accumulation, sum] : llvm::zip_equal(open, before))
-    if (sum)
-      accumulation->values[0] =
-          arith::AddFOp::create(builder, loc, sum, accumulation->values[0]);
+  for (auto [accumulation, start] : llvm::zip_equal(open, before)) {
+    if (!accumulation->isSum)
+      continue;
+    Value &sum = accumulation->values[0];
+    if (isWide)
+      sum = narrow(sum, start.getType());
+    else if (accumulation->level < level)
+      sum = arith::AddFOp::create(builder, loc, start, sum);
+  }
 }
 
 /// Emits the body for each point of the unrolled axes and of the jammed loop.
@@ -334,9 +374,8 @@ void LoopEmitter::finishAccumulation(const Accumulation &accumulation) {
   loads.clear();
   unsigned member = accumulation.member;
   if (wideSums.contains(member)) {
-    Value term = arith::ExtFOp::create(builder, loc, builder.getF64Type(),
-                                       accumulation.values[0]);
-    Value sum = arith::AddFOp::create(builder, loc, loadWide(member), term);
+    Value sum = arith::AddFOp::create(builder, loc, loadWide(member),
+                                      widen(accumulation.values[0]));
     return storeWide(member, sum);
   }
   for (auto [r, value] : llvm::enumerate(accumulation.values))

@@ -52,8 +52,7 @@ void LoopEmitter::fillTiles() {
     unsigned axis = *schedule.getTileAxis(), split = *schedule.getSplitAxis();
     auto type = cast<MemRefType>(tile.source.getType());
     bool isVector = type.getElementTypeBitWidth() == 32;
-    bool isUniform = isWhole(schedule.getAxes()[axis].size, tileSize) &&
-                     isWhole(schedule.getAxes()[split].size, tileSize);
+    bool isUniform = isWhole(axis, tileSize) && isWhole(split, tileSize);
     if (!isVector) {
       copyTransposed(tile.source, tile.form, tile.memory);
       continue;

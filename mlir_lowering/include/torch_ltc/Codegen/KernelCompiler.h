@@ -49,9 +49,8 @@ public:
                                  StringRef symbol, KernelTexts *texts);
 
   /// Compiles a kernel to one object for all sizes. `samples` contains the
-  /// kernel at the stand-ins of each sample (with kGeneralAttr). `numbers`
-  /// receives the codes of the numbers in the kernel's table. Emits an error on
-  /// failure.
+  /// kernel at the stand-ins of each sample. `numbers` receives the codes of
+  /// the numbers in the kernel's table. Emits an error on failure.
   FailureOr<std::string>
   compileGeneral(ArrayRef<func::FuncOp> samples, ArrayRef<int64_t> aliases,
                  StringRef symbol, NumberFitter &fitter,
@@ -60,7 +59,8 @@ public:
 
 private:
   FailureOr<OwningOpRef<ModuleOp>> lower(func::FuncOp kernel,
-                                         ArrayRef<int64_t> aliases);
+                                         ArrayRef<int64_t> aliases,
+                                         DenseI64ArrayAttr varyingAxes = {});
   FailureOr<std::string> emitObject(ModuleOp module, StringRef kernel,
                                     StringRef symbol, KernelTexts *texts);
 

@@ -45,9 +45,13 @@ inline constexpr llvm::StringLiteral kRecomputedAttr = "torch_ltc.recomputed";
 // Attributes of general programs
 //===----------------------------------------------------------------------===//
 
-/// Unit attribute of a module and of its kernels: the sizes that vary are
-/// stand-ins, and the code must be correct for all sizes.
+/// Unit attribute of a module: the sizes that vary are stand-ins, and the code
+/// must be correct for all sizes.
 inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
+/// On a scheduled kernel that is compiled for all sizes: the axes of its
+/// schedule whose sizes are stand-ins (array<i64>).
+inline constexpr llvm::StringLiteral kVaryingAxesAttr =
+    "torch_ltc.varying_axes";
 /// On a generic that reads a slice: the loops whose step isn't 1 (array<i64>).
 /// The scheduler doesn't merge such a loop with the next outer one: whether the
 /// rows of `x[:, ::2]` are one step apart, too, depends on a size's parity.
