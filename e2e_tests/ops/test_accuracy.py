@@ -7,7 +7,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch_ltc
 from torch.nn import functional as F
+from torch_ltc._backend import bindings
 
 FUNCTIONS = {
     "log1p": torch.log1p,
@@ -144,6 +146,22 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
     torch.testing.assert_close(
         result.cpu().double(), exact, rtol=4e-6, atol=0, check_dtype=False
     )
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_long_reductions_for_all_sizes(name: str) -> None:
+    """Programs for all sizes are as accurate at sizes far above those of their traces."""
+    bindings().clear_program_memory()
+    term = torch.full((1, 1), 0.1)
+    with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
+        for rows in (64 * 18001, 64 * 19999, 64 * 21007, 1 << 22):
+            torch_ltc.reset_metrics()
+            exact = REDUCTIONS[name](term.double().expand(rows, 16))
+            result = REDUCTIONS[name](term.to("lazy").expand(rows, 16))
+            torch.testing.assert_close(
+                result.cpu().double(), exact, rtol=4e-6, atol=0, check_dtype=False
+            )
+    assert torch_ltc.metrics()["compilations"] == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)

@@ -29,6 +29,12 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
       return std::nullopt;
     }
     values.push_back(number / symbol.multiple);
+    if (values.back() > largestValue(values.size() - 1, standInValues)) {
+      if (reason)
+        *reason = slotText(slot) + " is " + std::to_string(number) +
+                  ", which is more than the program was made for";
+      return std::nullopt;
+    }
   }
   const std::vector<int64_t> derivedValues = valuesOfDerived(values);
   const TermValues terms{values, derivedValues, numbers.sizes};
@@ -80,19 +86,46 @@ Hash128 GeneralGraph::hash() const {
     addExpression(value);
   for (const NumberSlot &slot : slots)
     addExpression(slot.value);
+  for (const SymbolValues &values : standInValues)
+    for (int64_t value : values)
+      state.add(uint64_t(value));
   return state.finish();
 }
 
 std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
-                                                   bool addsToBounds) const {
+                                                   bool addsToBounds,
+                                                   bool onlyIfExceeded) const {
   std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
-  for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
-    for (size_t i = 0; i < sizeSymbols.size(); ++i)
-      vectors[k].push_back(ltcSizeStandIn(scale, i, k) +
-                           (addsToBounds && sizeSymbols[i].isBound()
-                                ? LTC_BOUND_STAND_INS[k]
-                                : 0));
+  bool isExceeded = !onlyIfExceeded;
+  for (size_t i = 0; i < sizeSymbols.size(); ++i) {
+    // Stand-ins grow with the rank, so the symbols that follow need the scale,
+    // too.
+    isExceeded |=
+        sizeSymbols[i].most > ltcSizeStandIn(LTC_LARGE_STAND_INS, i, 0);
+    for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
+      vectors[k].push_back(
+          ltcSizeStandIn(isExceeded ? scale : LTC_LARGE_STAND_INS, i, k) +
+          (addsToBounds && sizeSymbols[i].isBound() ? LTC_BOUND_STAND_INS[k]
+                                                    : 0));
+  }
   return vectors;
+}
+
+/// The number of elements, which may exceed an int64.
+static double countOf(const torch::lazy::Shape &shape) {
+  double count = 1;
+  for (int64_t size : shape.sizes())
+    count *= double(size);
+  return count;
+}
+
+int64_t
+GeneralGraph::largestValue(size_t symbol,
+                           const std::vector<SymbolValues> &vectors) const {
+  int64_t largest = std::numeric_limits<int64_t>::max();
+  for (const SymbolValues &values : vectors)
+    largest = std::min(largest, values[symbol]);
+  return largest;
 }
 
 GeneralGraph::Quality
@@ -113,12 +146,14 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
       }
       for (const SnapshotNode &node : graph.nodes)
         for (const torch::lazy::Shape &shape : node.shapes)
-          quality.hasExactCounts &= double(shape.numel()) < kMaxExact;
+          quality.hasExactCounts &= countOf(shape) < kMaxExact;
     }
   } catch (const c10::Error &error) {
     why = error.msg();
     return {};
   }
+  for (size_t i = 0; i < sizeSymbols.size(); ++i)
+    quality.coversTraces &= sizeSymbols[i].most <= largestValue(i, vectors);
   quality.leastSize = std::numeric_limits<int64_t>::max();
   const TraceColumns traced(*base, traces), sampled(*base, samples);
   for (uint32_t i = 0; i < samples[0].sizes.size(); ++i) {
@@ -136,8 +171,9 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
 std::string GeneralGraph::findStandIns() {
   std::string reason;
   Quality best;
-  auto attempt = [&](size_t scale, bool addsToBounds) {
-    std::vector<SymbolValues> vectors = standInsOf(scale, addsToBounds);
+  auto attempt = [&](size_t scale, bool addsToBounds, bool onlyIfExceeded) {
+    std::vector<SymbolValues> vectors =
+        standInsOf(scale, addsToBounds, onlyIfExceeded);
     std::string why;
     Quality quality = qualityOf(vectors, why);
     if (quality.leastSize > 0 && quality.isBetterThan(best)) {
@@ -147,18 +183,23 @@ std::string GeneralGraph::findStandIns() {
     }
     if (reason.empty())
       reason = why;
-    return best.hasExactCounts && best.leastSize >= LTC_LARGE_SIZE;
+    return best.coversTraces && best.hasExactCounts &&
+           best.leastSize >= LTC_LARGE_SIZE;
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
+  constexpr std::pair<size_t, bool> efforts[] = {
+      {LTC_LARGE_STAND_INS, false}, {LTC_SPREAD_STAND_INS, false},
+      {LTC_HUGE_STAND_INS, false},  {LTC_HUGE_STAND_INS, true},
+      {LTC_VAST_STAND_INS, false},  {LTC_VAST_STAND_INS, true}};
   for (bool addsToBounds : {true, false})
-    for (size_t scale :
-         {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS, LTC_HUGE_STAND_INS})
-      if ((hasBounds || addsToBounds) && attempt(scale, addsToBounds))
+    for (auto [scale, onlyIfExceeded] : efforts)
+      if ((hasBounds || addsToBounds) &&
+          attempt(scale, addsToBounds, onlyIfExceeded))
         return "";
   // If a constant bounds the symbols, only smaller stand-ins are possible.
-  for (size_t scale = LTC_HUGE_STAND_INS + 1;
+  for (size_t scale = LTC_VAST_STAND_INS + 1;
        scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
-    attempt(scale, /*addsToBounds=*/false);
+    attempt(scale, /*addsToBounds=*/false, /*onlyIfExceeded=*/false);
   return best.leastSize > 0 ? "" : reason;
 }
 

@@ -141,14 +141,28 @@ private:
     int64_t leastSize = 0;
     /// Whether doubles represent the element counts of all results exactly.
     bool hasExactCounts = true;
+    /// Whether no size of the traces exceeds its symbol's stand-ins. A program
+    /// is only valid for sizes up to these.
+    bool coversTraces = true;
 
     bool isBetterThan(const Quality &other) const {
-      return other.leastSize == 0 || (hasExactCounts != other.hasExactCounts
-                                          ? hasExactCounts
-                                          : leastSize > 2 * other.leastSize);
+      if (other.leastSize == 0)
+        return true;
+      if (coversTraces != other.coversTraces)
+        return coversTraces;
+      if (hasExactCounts != other.hasExactCounts)
+        return hasExactCounts;
+      return leastSize > 2 * other.leastSize;
     }
   };
-  std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds) const;
+  /// If `onlyIfExceeded`, symbols that don't need the scale have smaller
+  /// stand-ins: a varying batch of long signals has fewer elements then, so
+  /// that their number is exact.
+  std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds,
+                                       bool onlyIfExceeded) const;
+  /// The largest value of the symbol for which the stand-ins are valid.
+  int64_t largestValue(size_t symbol,
+                       const std::vector<SymbolValues> &vectors) const;
   /// Rates `vectors`. If they can't be used, returns a `leastSize` of 0 and
   /// sets `why` to the reason.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
