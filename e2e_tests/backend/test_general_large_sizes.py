@@ -84,6 +84,15 @@ LOOPS: dict[str, Loop] = {
         lambda i, draw: [torch.randint(8, (draw.randint(1_000, 65_536),))],
         _tokens,
     ),
+    "three parts": (
+        lambda i, draw: [torch.randn(3 * draw.randint(7_000, 70_000) - 1, 5)],
+        lambda weights, inputs: torch.stack(
+            [
+                (x * weights[4]).pow(k + 1).mean()
+                for k, x in enumerate(inputs[0].chunk(3))
+            ]
+        ).sum(),
+    ),
     "rows up to a million": (
         lambda i, draw: [torch.randn(min(int(13_000 * 1.34**i), 10**6), 5)],
         _growing,

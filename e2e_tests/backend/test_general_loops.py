@@ -356,6 +356,10 @@ LOOPS: dict[str, Loop] = {
         ],
         lambda i, w, x: _weighted([F.linear(y * w[0], x[2]) for y in x[:2]]),
     ),
+    "seven parts of a part": (
+        lambda i: [torch.randn(400, 5)],
+        lambda i, w, x: _weighted((x[0] * w)[: 94 + (i * 31) % 97].chunk(7)),
+    ),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),

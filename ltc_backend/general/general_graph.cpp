@@ -178,24 +178,25 @@ std::string GeneralGraph::findStandIns() {
     Quality quality = qualityOf(vectors, why);
     if (quality.leastSize > 0 && quality.isBetterThan(best)) {
       standInValues = std::move(vectors);
-      hasExactCounts = quality.hasExactCounts;
+      isSuitable = quality.hasExactCounts && quality.coversTraces;
       best = quality;
     }
     if (reason.empty())
       reason = why;
-    return best.coversTraces && best.hasExactCounts &&
-           best.leastSize >= LTC_LARGE_SIZE;
+    return isSuitable && best.leastSize >= LTC_LARGE_SIZE;
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
-  constexpr std::pair<size_t, bool> efforts[] = {
-      {LTC_LARGE_STAND_INS, false}, {LTC_SPREAD_STAND_INS, false},
-      {LTC_HUGE_STAND_INS, false},  {LTC_HUGE_STAND_INS, true},
-      {LTC_VAST_STAND_INS, false},  {LTC_VAST_STAND_INS, true}};
   for (bool addsToBounds : {true, false})
-    for (auto [scale, onlyIfExceeded] : efforts)
-      if ((hasBounds || addsToBounds) &&
-          attempt(scale, addsToBounds, onlyIfExceeded))
+    for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS,
+                         LTC_HUGE_STAND_INS, LTC_VAST_STAND_INS}) {
+      if (!hasBounds && !addsToBounds)
+        continue;
+      if (attempt(scale, addsToBounds, /*onlyIfExceeded=*/false))
         return "";
+      if (best.coversTraces && !best.hasExactCounts &&
+          attempt(scale, addsToBounds, /*onlyIfExceeded=*/true))
+        return "";
+    }
   // If a constant bounds the symbols, only smaller stand-ins are possible.
   for (size_t scale = LTC_VAST_STAND_INS + 1;
        scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)

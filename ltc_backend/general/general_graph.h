@@ -167,8 +167,8 @@ private:
   /// sets `why` to the reason.
   Quality qualityOf(const std::vector<SymbolValues> &vectors,
                     std::string &why) const;
-  /// Sets `standInValues` and `hasExactCounts`. Returns why there are no
-  /// stand-ins, or "".
+  /// Sets `standInValues` and `isSuitable`. Returns why there are no stand-ins,
+  /// or "".
   std::string findStandIns();
 
   GraphSnapshotPtr base;
@@ -178,9 +178,9 @@ private:
   /// The derived terms: expressions of symbols and preceding derived terms.
   std::vector<SizeExpression> derived;
   std::vector<SymbolValues> standInValues;
-  /// `Quality::hasExactCounts` of the stand-ins. If false, the division of a
-  /// mean has no general form.
-  bool hasExactCounts = false;
+  /// Whether the stand-ins have exact counts, without which the division of a
+  /// mean has no general form, and cover the traces.
+  bool isSuitable = false;
 };
 
 } // namespace torch_ltc

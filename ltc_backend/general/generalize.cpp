@@ -465,7 +465,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     traces.erase(traces.begin(), traces.end() - kMaxTraces);
   reason.clear();
   std::set<Bounds> withoutEffect;
-  GeneralGraphPtr inexact; // the first graph without exact counts
+  GeneralGraphPtr unsuitable; // the first one whose stand-ins aren't suitable
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
                      Relations arguments,
                      NumberOrder order =
@@ -481,10 +481,10 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     else if (!hasBounds && boundsVary != Bounds::Constant)
       withoutEffect.insert({Bounds::Equal, Bounds::All, Bounds::Size});
     std::string why = graph->findStandIns();
-    if (why.empty() && graph->hasExactCounts)
+    if (why.empty() && graph->isSuitable)
       return graph;
-    if (why.empty() && !inexact)
-      inexact = graph;
+    if (why.empty() && !unsuitable)
+      unsuitable = graph;
     if (reason.empty())
       reason = why;
     return nullptr;
@@ -516,7 +516,7 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
         if (auto graph = attempt(boundsVary, /*asMultiples=*/false, relations,
                                  arguments, order))
           return graph;
-  return inexact;
+  return unsuitable;
 }
 
 GeneralGraphPtr GeneralGraph::refine(TraceNumbers trace,

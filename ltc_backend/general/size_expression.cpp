@@ -197,7 +197,7 @@ public:
   /// Tries a size divided by a small constant, rounded down or up.
   void rounded(Candidates candidates) {
     for (const SizeCandidate &candidate : candidates)
-      for (int64_t divisor : {2, 3, 4, 8, 16, 32})
+      for (int64_t divisor : {2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 32})
         for (bool isUp : {false, true}) {
           if (found)
             return;

@@ -50,8 +50,8 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// modulo 64 do.
 ///
 /// No stand-in is a multiple of 4 and, at the five largest scales, none is a
-/// multiple of 3. Otherwise, four or three parts of a size could have equal
-/// lengths in one sample only, and their equal constants and ops would be
+/// multiple of 3, 5 or 7. Otherwise, that number of parts of a size could have
+/// equal lengths in one sample only, and their equal constants and ops would be
 /// merged in that sample only. The remainders of a division by 3 are 1, 2, 1
 /// and 2, which determine how a third is rounded.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
@@ -86,7 +86,8 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
     blocks = blocks < (INT64_C(1) << 40) ? blocks * growth[sample] / 16
                                          : blocks + steps;
   int64_t value = 64 * blocks + rests[rank % 8][sample];
-  while (scale < 5 && value % 3 != 1 + (int64_t)sample % 2)
+  while (scale < 5 && (value % 3 != 1 + (int64_t)sample % 2 || value % 5 == 0 ||
+                       value % 7 == 0))
     value += 64;
   return value;
 }
@@ -94,10 +95,10 @@ static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
 /// Numbers that are added to the stand-ins of the first four scales if the
 /// symbol bounds slices of varying lengths, as the number of rows of a data set
 /// does. Such sizes may be much larger than others, and no size may exceed its
-/// stand-in. The added numbers are multiples of 3 and of 64, and so preserve
-/// the remainders for which the stand-ins are chosen.
+/// stand-in. The added numbers are multiples of 64 and of 3, 5 and 7, and so
+/// preserve the remainders for which the stand-ins are chosen.
 static const int64_t LTC_BOUND_STAND_INS[LTC_GENERAL_SAMPLES] = {
-    64 * INT64_C(1048575), 64 * INT64_C(1677720), 64 * INT64_C(2411724),
-    64 * INT64_C(2031618)};
+    64 * INT64_C(1048530), 64 * INT64_C(1677690), 64 * INT64_C(2411640),
+    64 * INT64_C(2031540)};
 
 #endif // TORCH_LTC_C_SIZE_STAND_INS_H
