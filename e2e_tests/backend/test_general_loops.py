@@ -360,6 +360,10 @@ LOOPS: dict[str, Loop] = {
         lambda i: [torch.randn(400, 5)],
         lambda i, w, x: _weighted((x[0] * w)[: 94 + (i * 31) % 97].chunk(7)),
     ),
+    "rows at a varying distance": (
+        lambda i: [torch.randn(400, 5)],
+        lambda i, w, x: (x[0] * w)[:: 2 + i].square().mean(),
+    ),
     "strided": (
         _rows(),
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),
@@ -384,6 +388,7 @@ CONSTANT_IF_CUT = {
     "parts of given lengths": "the rows' number is a sum of three lengths",
     "frames of a signal": "the signal's length isn't a function of the number of frames",
     "windows": "the number of windows is a quotient of a constant and their distance",
+    "rows at a varying distance": "the number of rows is a quotient, as that of windows",
     "a box cut out": "sizes of the convolution's gradient are constants near the bound",
 }
 

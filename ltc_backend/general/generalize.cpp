@@ -255,6 +255,13 @@ private:
     }
   }
 
+  /// Whether the integer is the step of a slice: the op's last argument.
+  bool isStep(const NumberSlot &number) const {
+    const SnapshotNode &node = graph.base->nodes[number.node];
+    return node.record->shapeRule == ShapeRule::sliceShape &&
+           number.place + 1 == node.attributes->words.size();
+  }
+
   /// Whether the slot is the length of a slice whose start and end follow from
   /// other sizes, or a padded length whose pad follows from other sizes. Such a
   /// length needs no expression.
@@ -269,7 +276,7 @@ private:
     for (const NumberSlot &other : graph.slots)
       if (other.node == length.node &&
           other.kind == NumberSlot::Kind::Integer && areFound &&
-          !isFittedBySize(other) &&
+          !isFittedBySize(other) && !isStep(other) &&
           (!isPad || otherPad(length, columnOf(other))))
         areFound = bool(fitArgument(columnOf(other), operands, others,
                                     std::min(arguments, Relations::Some)));
