@@ -102,3 +102,55 @@ def test_outdated_values_of_views_are_not_computed() -> None:
     assert len(torch_ltc.debug.plan()["outputs"]) == 1
     for ours, eager in zip(results["lazy"], results["cpu"], strict=True):
         assert ours.cpu().equal(eager) and ours.stride() == eager.stride()
+
+
+LARGE = 1 << 18  # elements
+
+
+def test_views_of_written_memory_hold_no_memory() -> None:
+    """Views are held of memory that each step writes and reads through them."""
+    whole = torch.zeros(LARGE, device="lazy")
+    before = torch.lazy.memory_allocated()
+    parts = [*whole.view(2, -1), whole.as_strided((LARGE // 2,), (1,), 7)]
+    sums = []
+    for _ in range(4):
+        parts[0].add_(1)
+        parts[1].mul_(2).add_(1)
+        whole.add_(parts[2].sum() / LARGE)
+        sums.append(sum(part.sum() for part in parts))
+        torch_ltc.mark_step(wait=True)
+    assert torch.lazy.memory_allocated() - before < whole.nbytes + (64 << 10)
+
+    eager = torch.zeros(LARGE)
+    views = [*eager.view(2, -1), eager.as_strided((LARGE // 2,), (1,), 7)]
+    for ours in sums:
+        views[0].add_(1)
+        views[1].mul_(2).add_(1)
+        eager.add_(views[2].sum() / LARGE)
+        torch.testing.assert_close(ours.cpu(), sum(view.sum() for view in views))
+    for ours, view in zip(parts, views, strict=True):
+        torch.testing.assert_close(ours.cpu(), view)
+        assert ours.stride() == view.stride()
+
+
+def test_views_of_unchanged_memory_keep_their_values() -> None:
+    whole = torch.rand(LARGE, device="lazy")
+    parts = whole.split(LARGE // 4)
+    torch_ltc.mark_step(wait=True)
+    torch_ltc.reset_metrics()
+    for part in parts:
+        (part + 1).sum().item()
+    assert torch_ltc.metrics()["compilations"] <= 1
+
+
+def test_views_are_exchanged() -> None:
+    """`swap_tensors` accepts no tensor to which C++ code holds weak references."""
+    whole = torch.zeros(LARGE, device="lazy")
+    view = whole[1:]
+    view.add_(1)
+    other = torch.ones(3, device="lazy")
+    torch_ltc.debug.name_parameters(torch.nn.ParameterDict({"a": other}))
+    torch.utils.swap_tensors(view, other)
+    assert view.tolist() == [1, 1, 1] and other.sum().item() == LARGE - 1
+    other.add_(1)
+    assert whole.sum().item() == 2 * (LARGE - 1)

@@ -4,6 +4,7 @@ test_data_parallel.py calls these functions."""
 from __future__ import annotations
 
 import copy
+import gc
 import tempfile
 from pathlib import Path
 
@@ -219,6 +220,37 @@ def fill_buckets(rank: int) -> None:
     torch_ltc.config.tier = "compile"
     for as_views in (True, False):
         _fill_bucket(as_views)
+
+
+def hold_memory(rank: int) -> None:
+    """A rank holds the memory of eager, up to the rounding of sizes, and updates it in
+    place."""
+    import torch_ltc
+
+    width = 512
+    size = 4 * width * width
+    x = torch.ones(4, width).to("lazy")
+    for as_views in (True, False):
+        before = torch.lazy.memory_allocated()
+        model = DistributedDataParallel(
+            nn.Linear(width, width, bias=False).to("lazy"),
+            gradient_as_bucket_view=as_views,
+        )
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+        for step in range(8):
+            if step == 4:
+                torch_ltc.wait_device_ops()
+                torch.lazy.reset_peak_memory_stats()
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+        torch_ltc.wait_device_ops()
+        # parameters, their momentum, the bucket, and gradients if they aren't its views
+        held = (3 if as_views else 4) * size + size // 4
+        assert torch.lazy.memory_allocated() - before < held
+        assert torch.lazy.max_memory_allocated() - before < held
+        del model, optimizer
+        gc.collect()
 
 
 def _commands_of_steps(model: nn.Module) -> list[dict]:

@@ -9,6 +9,7 @@ from distributed.data_parallel_cases import (
     compare_synchronized,
     count_programs,
     fill_buckets,
+    hold_memory,
     show_lanes,
     write_gradients_to_buckets,
 )
@@ -26,6 +27,10 @@ def test_a_step_is_one_program():
 
 def test_one_kernel_fills_a_bucket():
     run_ranks(fill_buckets, 2)
+
+
+def test_memory_of_a_rank():
+    run_ranks(hold_memory, 2)
 
 
 def test_kernels_of_gradients_write_a_large_bucket():

@@ -12,11 +12,11 @@
 #include "eager_semantics/own_sizes.h"
 
 #include "eager_semantics/registration.h"
+#include "graph/live_tensors.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
-#include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/stack.h>
 
@@ -27,16 +27,6 @@ using c10::OperatorHandle;
 using torch::jit::Stack;
 
 namespace {
-
-/// Gives access to a private member: C++ permits an explicit instantiation to
-/// name it.
-template <auto member> struct PrivateMember {
-  friend size_t &generationOf(at::FunctionalTensorWrapper &wrapper) {
-    return wrapper.*member;
-  }
-};
-template struct PrivateMember<&at::FunctionalTensorWrapper::generation_>;
-size_t &generationOf(at::FunctionalTensorWrapper &wrapper);
 
 /// Access to protected state of a TensorImpl.
 struct SizesPolicy : c10::TensorImpl {
@@ -62,13 +52,15 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
 }
 
-void torch_ltc::noteCurrentValue(const Tensor &view) {
-  if (!isLazyWrapper(view))
+void torch_ltc::noteView(const Tensor &view, const Tensor &self,
+                         bool isCurrent) {
+  if (!isLazyWrapper(view) || !isLazyWrapper(self))
     return;
-  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      view.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-  generationOf(*at::functionalization::impl::unsafeGetFunctionalWrapper(view)) =
-      memory->generation();
+  auto &wrapper =
+      *at::functionalization::impl::unsafeGetFunctionalWrapper(view);
+  if (isCurrent)
+    generationOf(wrapper) = generationOfMemory(wrapper);
+  LiveSet::ofThisThread()->noteView(view, self);
 }
 
 namespace {
@@ -86,20 +78,20 @@ public:
     previous.callBoxed(op, keys, stack);
     const c10::IValue &result = stack->back();
     if (result.isTensor())
-      noteView(result.toTensor(), self);
+      noteResult(result.toTensor(), self);
     else if (result.isTensorList())
       for (const Tensor &view : result.toTensorVector())
-        noteView(view, self);
+        noteResult(view, self);
   }
 
 private:
-  static void noteView(const Tensor &view, const Tensor &self) {
+  static void noteResult(const Tensor &view, const Tensor &self) {
     useOwnSizes(view);
     // `as_strided` reads the memory, so it doesn't bring `self` up to date.
-    if (isLazyWrapper(self) &&
-        at::functionalization::impl::unsafeGetFunctionalWrapper(self)
-            ->is_up_to_date())
-      noteCurrentValue(view);
+    noteView(view, self,
+             isLazyWrapper(self) &&
+                 at::functionalization::impl::unsafeGetFunctionalWrapper(self)
+                     ->is_up_to_date());
   }
 
   c10::SafeKernelFunction previous;

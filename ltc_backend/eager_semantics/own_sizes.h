@@ -11,10 +11,11 @@ namespace torch_ltc {
 /// instead of a reference to the sizes of its value; see own_sizes.cpp.
 void useOwnSizes(const at::Tensor &tensor);
 
-/// Records that `view`, a functional wrapper that was just created, has the
-/// current value of its memory. If the memory was ever written, torch (2.13)
-/// assumes that a new view is outdated, and computes it again at its first use.
-void noteCurrentValue(const at::Tensor &view);
+/// Records that `view`, a functional wrapper that was just created, shares the
+/// memory of `self` and, if `isCurrent`, has its current value. If the memory
+/// was ever written, torch (2.13) assumes that a new view is outdated, and
+/// computes it again at its first use. Does nothing for other tensors.
+void noteView(const at::Tensor &view, const at::Tensor &self, bool isCurrent);
 
 } // namespace torch_ltc
 

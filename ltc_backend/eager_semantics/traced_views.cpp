@@ -174,7 +174,7 @@ private:
         view, functional::unsafeGetFunctionalWrapper(self),
         std::make_shared<RecordedView>(traced, arguments.slice(1)));
     useOwnSizes(wrapper);
-    noteCurrentValue(wrapper);
+    noteView(wrapper, self, /*isCurrent=*/true);
     torch::jit::drop(stack, arguments.size());
     stack.emplace_back(std::move(wrapper));
     return true;

@@ -17,12 +17,15 @@ void LiveSet::setEffects(int64_t chain, const TensorDataPtr &tensor) {
 
 bool LiveSet::hasPendingEffects() {
   std::lock_guard<TraceLock> lock(traceLock);
-  return !waits.empty() || (endOfChain && endOfChain->isPending());
+  return std::any_of(waits.begin(), waits.end(),
+                     [](const auto &wait) { return !wait.expired(); }) ||
+         (endOfChain && endOfChain->isPending());
 }
 
-void LiveSet::noteWait(torch::lazy::NodePtr wait) {
+void LiveSet::noteWait(const torch::lazy::NodePtr &wait) {
   std::lock_guard<TraceLock> lock(traceLock);
-  waits.push_back(std::move(wait));
+  std::erase_if(waits, [](const auto &wait) { return wait.expired(); });
+  waits.push_back(wait);
 }
 
 void LiveSet::noteEffectsScheduled() {
@@ -33,8 +36,9 @@ void LiveSet::noteEffectsScheduled() {
 LiveSet::Nodes LiveSet::effectNodes() {
   Nodes found;
   std::lock_guard<TraceLock> lock(traceLock);
-  for (const torch::lazy::NodePtr &wait : waits)
-    found.insert(wait.get());
+  for (const std::weak_ptr<torch::lazy::Node> &weak : waits)
+    if (torch::lazy::NodePtr wait = weak.lock())
+      found.insert(wait.get());
   if (!endOfChain)
     return found;
   const torch::lazy::Node *node = endOfChain->value().node.get();

@@ -10,7 +10,6 @@
 #include "memory/running_step.h"
 #include "shape/strides.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -219,40 +218,24 @@ void LiveSet::collect(std::vector<TensorDataPtr> &result) {
 
 void LiveSet::noteWrittenView(const at::Tensor &view) {
   std::lock_guard<TraceLock> lock(traceLock);
-  if (writtenViews.size() >= sizeToPrune) { // most are temporary
-    std::erase_if(writtenViews,
-                  [](const auto &view) { return view.expired(); });
-    sizeToPrune = std::max<size_t>(64, 2 * writtenViews.size());
-  }
-  writtenViews.emplace_back(view.getIntrusivePtr());
+  views.note(view);
 }
 
-/// Replaces the outdated pending values of written views by data that is never
-/// read: functionalization computes an outdated value again before it is read.
-void LiveSet::dropOutdatedValues() {
-  for (const auto &weak : std::exchange(writtenViews, {})) {
-    c10::intrusive_ptr<c10::TensorImpl> view = weak.lock();
-    if (!view)
-      continue;
-    auto *wrapper = static_cast<at::FunctionalTensorWrapper *>(view.get());
-    const at::Tensor outdated = wrapper->value();
-    if (wrapper->is_up_to_date() ||
-        !castTo<torch::lazy::LTCTensorImpl>(outdated.unsafeGetTensorImpl()) ||
-        !tensorDataOf(outdated)->isPending())
-      continue;
-    // Bypasses the dispatcher, so that no mode of the user sees the allocation.
-    at::Tensor memory(
-        at::detail::empty_cpu(outdated.sizes(), outdated.scalar_type()));
-    at::Tensor unread = makeTensor(HostData::takeOver(std::move(memory)));
-    setGeometry(unread, outdated.strides(), outdated.storage_offset());
-    wrapper->replace_(unread, /*from_lazy_regenerate=*/true);
-  }
+void LiveSet::noteView(const at::Tensor &view, const at::Tensor &base) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  views.noteLarge(view, base);
+}
+
+void LiveSet::forgetView(const at::Tensor &tensor) {
+  std::lock_guard<TraceLock> lock(traceLock);
+  for (const std::shared_ptr<LiveSet> &set : all())
+    set->views.forget(tensor);
 }
 
 std::vector<TensorDataPtr> LiveSet::pending() {
   std::vector<TensorDataPtr> result;
   std::lock_guard<TraceLock> lock(traceLock);
-  dropOutdatedValues();
+  views.drop();
   std::vector<std::shared_ptr<LiveSet>> adopted;
   adopted.swap(orphans());
   for (const std::shared_ptr<LiveSet> &set : adopted)

@@ -10,6 +10,7 @@
 #ifndef TORCH_LTC_GRAPH_LIVE_TENSORS_H
 #define TORCH_LTC_GRAPH_LIVE_TENSORS_H
 
+#include "graph/view_values.h"
 #include "memory/host_data.h"
 
 #include <ATen/core/Tensor.h>
@@ -90,15 +91,19 @@ public:
   }
   bool hasPendingEffects();
   /// Notes a pending node that waits for a collective, which may be done once.
-  void noteWait(torch::lazy::NodePtr wait);
+  /// Holds no reference: a node with references from outside its graph would
+  /// prevent donation.
+  void noteWait(const torch::lazy::NodePtr &wait);
   /// To be called when a graph with all pending effects has been scheduled.
   void noteEffectsScheduled();
 
-  /// Notes that `view`, a functional wrapper, was just written. If its memory
-  /// is written again, the view's present value is never read, so `pending`
-  /// leaves it out. As an additional result, this outdated value would keep the
-  /// compiler from updating the memory in place.
+  // Members for graph/view_values.h.
+  /// Notes that `view`, a functional wrapper, was just written.
   void noteWrittenView(const at::Tensor &view);
+  /// Notes that `view` and `base`, functional wrappers, share memory.
+  void noteView(const at::Tensor &view, const at::Tensor &base);
+  /// Removes the weak references that the two functions above make.
+  static void forgetView(const at::Tensor &tensor);
 
   /// Nodes of a graph.
   using Nodes = std::unordered_set<const torch::lazy::Node *>;
@@ -111,7 +116,6 @@ public:
 private:
   friend class TensorData;
   friend struct ThreadSet;
-  void dropOutdatedValues();
   void link(TensorData &data);
   void unlink(TensorData &data);
   void collect(std::vector<TensorDataPtr> &result);
@@ -122,9 +126,8 @@ private:
   bool hasEnded = false;
   int64_t chainNumber = 0;
   TensorData *endOfChain = nullptr;
-  std::vector<torch::lazy::NodePtr> waits;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> writtenViews;
-  size_t sizeToPrune = 64; // of `writtenViews`
+  std::vector<std::weak_ptr<torch::lazy::Node>> waits;
+  ViewValues views;
 };
 
 /// Number of lazy tensors in the process.

@@ -78,6 +78,11 @@ std::string torch_ltc::tensorName(const at::Tensor &tensor) {
   return found->second.name;
 }
 
+void torch_ltc::removeTensorName(const at::Tensor &tensor) {
+  std::lock_guard<std::mutex> lock(names().mutex);
+  names().byImpl.erase(tensor.unsafeGetTensorImpl());
+}
+
 void torch_ltc::nameData() {
   if (!hasNames)
     return;

@@ -20,6 +20,9 @@ void setTensorName(const at::Tensor &tensor, const std::string &name);
 /// Returns "" if the tensor has no name.
 std::string tensorName(const at::Tensor &tensor);
 
+/// Removes the tensor's name, which includes a weak reference to the tensor.
+void removeTensorName(const at::Tensor &tensor);
+
 /// Adds a mark to the tensor's value (memory/size_marks.h). An in-place update
 /// keeps the mark. Returns false if the value isn't computed yet.
 bool markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,

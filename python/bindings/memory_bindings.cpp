@@ -6,6 +6,7 @@
 #include "eager_semantics/data_assignment.h"
 #include "execution/step_executor.h"
 #include "graph/live_tensors.h"
+#include "graph/tensor_names.h"
 
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
@@ -212,6 +213,13 @@ void torch_ltc::bindMemory(py::module_ &module) {
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
   module.def("assign_data", &assignData, py::arg("tensor"), py::arg("value"));
+  module.def(
+      "remove_weak_references",
+      [](const at::Tensor &tensor) {
+        LiveSet::forgetView(tensor);
+        removeTensorName(tensor);
+      },
+      NoGil());
   module.def("release_memory", &releaseMemory, NoGil());
   module.def("resize_storage", &resizeStorage, NoGil());
   module.def("host_view", &hostView, NoGil());

@@ -117,6 +117,9 @@ def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
     """Returns a CPU copy of a lazy tensor's storage. Raises RuntimeError if the elements
     of the base don't cover all of its memory."""
 
+def remove_weak_references(tensor: torch.Tensor) -> None:
+    """Removes the backend's weak references to the tensor, and thus its name."""
+
 def assign_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Makes a lazy tensor share the memory of `value`. Raises RuntimeError where an
     assignment of `tensor.data` does."""

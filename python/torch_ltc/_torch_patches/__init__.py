@@ -50,6 +50,7 @@ WHEN_IMPORTED = {
 #: Patches that only affect lazy tensors.
 AT_FIRST_TENSOR = (
     "data_assignment",
+    "exchanged_tensors",
     "device_names",
     "dispatch_modes",
     "higher_order",

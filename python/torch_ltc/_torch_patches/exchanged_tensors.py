@@ -1,0 +1,29 @@
+"""Supports `torch.utils.swap_tensors` with lazy tensors.
+
+PyTorch (2.13) doesn't exchange tensors to which C++ code holds weak references. The
+backend has such references to views and to named tensors.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from torch_ltc import _C
+
+_EXCHANGE = torch._C._swap_tensor_impl
+
+
+def install() -> None:
+    """Replaces `torch._C._swap_tensor_impl`."""
+    torch._C._swap_tensor_impl = _exchange
+
+
+def _exchange(first: torch.Tensor, second: torch.Tensor) -> None:
+    lazy = [tensor for tensor in (first, second) if tensor.device.type == "lazy"]
+    names = [_C.tensor_name(tensor) for tensor in lazy]
+    for tensor in lazy:
+        _C.remove_weak_references(tensor)
+    _EXCHANGE(first, second)
+    for tensor, name in zip(lazy, names):
+        if name and tensor.device.type == "lazy":
+            _C.set_tensor_name(tensor, name)
