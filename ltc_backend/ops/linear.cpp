@@ -22,6 +22,7 @@
 #include "tracing/wrapped_value.h"
 
 #include <ATen/Functions.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/linear_native.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -114,11 +115,14 @@ bool isPlainLayer(const Tensor &input, const Tensor &weight,
 
 /// A saved weight. `unpack` returns it with the memory that it had when it was
 /// saved, even if another tensor has been assigned to `weight.data` since, as
-/// in torch, which saves the weight's transpose, a view of that memory.
+/// in torch, which saves the weight's transpose, a view of that memory. If the
+/// user's hooks pack saved tensors, returns what they unpack.
 class SavedWeight {
 public:
   void save(const Tensor &weight) {
     saved = SavedVariable(weight, /*is_output=*/false);
+    if (at::SavedTensorDefaultHooks::get_hooks())
+      return;
     memory = weight.storage();
     rows = weight.size(0);
     columns = weight.size(1);
@@ -132,7 +136,7 @@ public:
 
   Tensor unpack() {
     Tensor weight = saved.unpack();
-    if (!weight.defined() || !weight.has_storage() ||
+    if (!memory || !weight.defined() || !weight.has_storage() ||
         weight.storage().is_alias_of(memory))
       return weight;
     Tensor before = at::empty({0}, weight.options());
@@ -148,7 +152,7 @@ public:
 
 private:
   SavedVariable saved;
-  c10::Storage memory;
+  c10::Storage memory; // null: packed by hooks
   int64_t rows = 0, columns = 0, offset = 0;
 };
 
