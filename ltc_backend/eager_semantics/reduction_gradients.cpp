@@ -19,6 +19,7 @@
 #include "eager_semantics/registration.h"
 
 #include <ATen/Functions.h>
+#include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/generated/Functions.h>
@@ -125,7 +126,9 @@ public:
                   torch::jit::Stack *stack) {
     previous.callBoxed(op, keys, stack);
     const auto &node = stack->back().toTensor().grad_fn();
-    if (node)
+    // The hook unpacks the node's saved tensors again, which the user's hooks
+    // may not allow: those of checkpoints unpack a tensor only once.
+    if (node && !at::SavedTensorDefaultHooks::get_hooks())
       node->add_post_hook(std::make_unique<Hook>(node.get()));
   }
 

@@ -13,7 +13,7 @@ import contextlib
 import functools
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -249,6 +249,28 @@ def _as_new(value: Any) -> Any:
     return value
 
 
+@contextlib.contextmanager
+def _noting_errors_of_hooks() -> Iterator[list[Exception]]:
+    """Collects the errors that the user's hooks for saved tensors raise. A checkpoint ends
+    its recomputation by such an error."""
+    raised: list[Exception] = []
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    if hooks is None:
+        yield raised
+        return
+    pack, unpack = hooks
+
+    def noting(tensor: torch.Tensor) -> Any:
+        try:
+            return pack(tensor)
+        except Exception as error:
+            raised.append(error)
+            raise
+
+    with torch.autograd.graph.saved_tensors_hooks(noting, unpack):
+        yield raised
+
+
 def _above(op: Any, formula: Callable) -> Callable:
     """Returns the kernel above autograd: the formula, or, for calls that the formula can't
     compute, PyTorch's kernel, which has eager's results and messages."""
@@ -257,8 +279,12 @@ def _above(op: Any, formula: Callable) -> Callable:
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         if _is_taken(op, args, kwargs):
-            with contextlib.suppress(Exception):
-                return tree_map(_as_new, formula(*args, **kwargs))
+            with _noting_errors_of_hooks() as raised:
+                try:
+                    return tree_map(_as_new, formula(*args, **kwargs))
+                except Exception:
+                    if raised:
+                        raise
         return op._op_dk(key, *args, **kwargs)
 
     return kernel
