@@ -324,6 +324,7 @@ private:
     }
     changed.notify_all();
     giveBackIdleLibraries();
+    trimCachedMemory();
   }
 
   void run(Worker &worker, std::function<void()> work) {

@@ -4,12 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstdlib>
-#include <mutex>
-#include <unordered_map>
-#include <vector>
 
 using namespace torch_ltc;
 
@@ -18,20 +13,6 @@ struct Buffer::Owner {
 };
 
 namespace {
-
-constexpr size_t alignment = 64;
-// The cache's initial limit in bytes; the limit grows with the peak of the
-// memory in use.
-constexpr int64_t freeCache = 64 << 20;
-
-/// Rounds a size up to a multiple of an eighth of the power of two below it: at
-/// most 12.5 % is wasted, and there are few enough different results that a
-/// loop with changing sizes reuses memory.
-size_t roundUp(size_t bytes) {
-  bytes = std::max(bytes, alignment);
-  size_t step = std::max(std::bit_floor(bytes) / 8, alignment);
-  return (bytes + step - 1) / step * step;
-}
 
 /// Raises the size up to which glibc allocates from the heap. glibc maps each
 /// larger allocation anew, and returns the end of the heap to the system if
@@ -48,88 +29,21 @@ void raiseMappingLimit() {
   std::free(memory);
 }
 
-class Pool {
-public:
-  Pool() { raiseMappingLimit(); }
-
-  void *allocate(size_t bytes) {
-    size_t size = roundUp(bytes);
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      addLive(int64_t(size));
-      std::vector<void *> &list = freeLists[size];
-      if (!list.empty()) {
-        void *memory = list.back();
-        list.pop_back();
-        statistics.cached -= int64_t(size);
-        return memory;
-      }
-    }
-    if (void *memory = std::aligned_alloc(alignment, size))
-      return memory;
-    release();
-    if (void *memory = std::aligned_alloc(alignment, size))
-      return memory;
-    addLiveLocked(-int64_t(size));
-    TORCH_CHECK(false, "Device 'lazy' is out of memory: ", size,
-                " bytes couldn't be allocated; ", values().allocated,
-                " bytes are in use by lazy tensors.");
-  }
-
-  void free(void *memory, size_t bytes) {
-    size_t size = roundUp(bytes);
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      addLive(-int64_t(size));
-      if (statistics.cached + int64_t(size) <=
-          std::max(freeCache, statistics.peak)) {
-        freeLists[size].push_back(memory);
-        statistics.cached += int64_t(size);
-        return;
-      }
-    }
-    std::free(memory);
-  }
-
-  void release() {
-    std::lock_guard<std::mutex> lock(mutex);
-    for (auto &entry : freeLists)
-      for (void *memory : entry.second)
-        std::free(memory);
-    freeLists.clear();
-    statistics.cached = 0;
-  }
-
-  MemoryStatistics values() {
-    std::lock_guard<std::mutex> lock(mutex);
-    return statistics;
-  }
-
-  void resetPeak() {
-    std::lock_guard<std::mutex> lock(mutex);
-    statistics.peak = statistics.allocated;
-  }
-
-  void addLiveLocked(int64_t bytes) {
-    std::lock_guard<std::mutex> lock(mutex);
-    addLive(bytes);
-  }
-
-private:
-  void addLive(int64_t bytes) {
-    statistics.allocated += bytes;
-    statistics.peak = std::max(statistics.peak, statistics.allocated);
-  }
-
-  std::mutex mutex;
-  std::unordered_map<size_t, std::vector<void *>> freeLists;
-  MemoryStatistics statistics;
-};
-
 // Never destroyed: tensors may outlive static destruction.
-Pool &pool() {
-  static auto *instance = new Pool;
+MemoryPool &pool() {
+  static MemoryPool *instance = [] {
+    raiseMappingLimit();
+    return new MemoryPool;
+  }();
   return *instance;
+}
+
+void *allocate(size_t bytes) {
+  if (void *memory = pool().allocate(bytes))
+    return memory;
+  TORCH_CHECK(false, "Device 'lazy' is out of memory: ", bytes,
+              " bytes couldn't be allocated; ", pool().values().allocated,
+              " bytes are in use by lazy tensors.");
 }
 
 } // namespace
@@ -151,7 +65,7 @@ bool Buffer::claimAddress(const void *holder) {
 }
 
 BufferPtr Buffer::allocate(size_t bytes) {
-  void *memory = pool().allocate(bytes);
+  void *memory = ::allocate(bytes);
   return BufferPtr(new Buffer(memory, bytes, nullptr));
 }
 
@@ -161,22 +75,33 @@ BufferPtr Buffer::deferred(size_t bytes) {
 
 void Buffer::materialize() {
   if (!memory)
-    memory = pool().allocate(bytes);
+    memory = ::allocate(bytes);
 }
 
 BufferPtr Buffer::adopt(const at::Tensor &tensor) {
-  pool().addLiveLocked(int64_t(tensor.nbytes()));
+  pool().addLive(int64_t(tensor.nbytes()));
   return BufferPtr(new Buffer(tensor.data_ptr(), tensor.nbytes(),
                               std::make_unique<Owner>(Owner{tensor})));
 }
 
 Buffer::~Buffer() {
   if (owner)
-    pool().addLiveLocked(-int64_t(bytes));
+    pool().addLive(-int64_t(bytes));
   else if (memory)
     pool().free(memory, bytes);
 }
 
 MemoryStatistics torch_ltc::memoryStatistics() { return pool().values(); }
 void torch_ltc::resetPeakMemory() { pool().resetPeak(); }
-void torch_ltc::releaseCachedMemory() { pool().release(); }
+MemoryPool &torch_ltc::temporariesPool() {
+  static auto *instance = new MemoryPool;
+  return *instance;
+}
+void torch_ltc::trimCachedMemory() {
+  pool().noteRun();
+  temporariesPool().noteRun();
+}
+void torch_ltc::releaseCachedMemory() {
+  pool().release();
+  temporariesPool().release();
+}

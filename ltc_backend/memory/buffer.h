@@ -9,6 +9,8 @@
 #ifndef TORCH_LTC_MEMORY_BUFFER_H
 #define TORCH_LTC_MEMORY_BUFFER_H
 
+#include "memory/memory_pool.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -69,15 +71,15 @@ private:
 
 using BufferPtr = std::shared_ptr<Buffer>;
 
-struct MemoryStatistics {
-  int64_t allocated = 0; // bytes of live buffers
-  int64_t peak = 0;
-  int64_t cached = 0; // bytes of freed memory in the pool
-};
-
+/// Of the memory of all buffers.
 MemoryStatistics memoryStatistics();
 void resetPeakMemory();
-/// Returns the cached memory to the system.
+/// The pool of the values that an op-by-op run computes, but doesn't return.
+MemoryPool &temporariesPool();
+/// To be called after each run of a program. Returns cached memory to the
+/// system that the last runs didn't need.
+void trimCachedMemory();
+/// Returns the cached memory of both pools to the system.
 void releaseCachedMemory();
 
 } // namespace torch_ltc

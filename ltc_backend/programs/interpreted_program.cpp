@@ -4,6 +4,7 @@
 
 #include "graph/node_arguments.h"
 #include "programs/head_start.h"
+#include "programs/temporary_values.h"
 #include "programs/worker_state.h"
 
 #include <ATen/Functions.h>
@@ -349,6 +350,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   const bool isTimed = !isSampled || earlierRuns % kPeriod == 0;
   const double begin = isTimed ? threadSeconds() : 0;
   WorkerStateGuard state;
+  TemporaryValues temporary;
   std::vector<std::vector<at::Tensor>> values =
       conditions.headStart
           ? evaluate(std::move(conditions.headStart->values), parameters,
@@ -399,6 +401,7 @@ HeadStartPtr InterpretedProgram::beginHeadStart() const {
 void InterpretedProgram::runEarly(HeadStart &headStart,
                                   c10::ArrayRef<uint32_t> positions) {
   at::AutoDispatchBelowAutograd noAutograd;
+  TemporaryValues temporary;
   const double begin = threadSeconds();
   std::call_once(areCallsPrepared, [this] { prepareCalls(); });
   for (uint32_t position : positions) {
