@@ -12,6 +12,7 @@
 #include "eager_semantics/own_sizes.h"
 
 #include "eager_semantics/registration.h"
+#include "eager_semantics/view_chains.h"
 #include "graph/live_tensors.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
@@ -61,6 +62,7 @@ void torch_ltc::noteView(const Tensor &view, const Tensor &self,
   if (isCurrent)
     generationOf(wrapper) = generationOfMemory(wrapper);
   LiveSet::ofThisThread()->noteView(view, self);
+  shortenViewChain(view, self);
 }
 
 namespace {

@@ -104,7 +104,7 @@ private:
   LtcExecutable handle = nullptr;
 };
 
-const char *dtypeName(LtcDType type) {
+std::string dtypeName(LtcDType type) {
   for (auto scalar :
        {c10::kBool, c10::kByte, c10::kChar, c10::kShort, c10::kInt, c10::kLong,
         c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble})

@@ -17,31 +17,8 @@
 namespace py = pybind11;
 using namespace torch_ltc;
 
-const char *torch_ltc::pythonDType(c10::ScalarType type) {
-  switch (type) {
-  case c10::ScalarType::Bool:
-    return "bool";
-  case c10::ScalarType::Byte:
-    return "uint8";
-  case c10::ScalarType::Char:
-    return "int8";
-  case c10::ScalarType::Short:
-    return "int16";
-  case c10::ScalarType::Int:
-    return "int32";
-  case c10::ScalarType::Long:
-    return "int64";
-  case c10::ScalarType::Half:
-    return "float16";
-  case c10::ScalarType::BFloat16:
-    return "bfloat16";
-  case c10::ScalarType::Float:
-    return "float32";
-  case c10::ScalarType::Double:
-    return "float64";
-  default:
-    return c10::toString(type);
-  }
+std::string torch_ltc::pythonDType(c10::ScalarType type) {
+  return std::string(c10::getDtypeNames(type).first);
 }
 
 namespace {

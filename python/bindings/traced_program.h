@@ -26,7 +26,7 @@ struct GeneralProgram {
 };
 
 /// The name of a dtype in Python, such as "float32".
-const char *pythonDType(c10::ScalarType type);
+std::string pythonDType(c10::ScalarType type);
 
 } // namespace torch_ltc
 

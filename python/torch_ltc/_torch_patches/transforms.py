@@ -1,7 +1,12 @@
-"""Makes `torch.func.functionalize` call the function directly for lazy tensors.
+"""Supports transforms of `torch.func` with lazy tensors.
 
-In torch 2.13 the transform would wrap tensors that are already functional, which fails an
-internal assert. A traced graph has neither writes nor views anyway.
+In torch 2.13, `functionalize` would wrap tensors that are already functional, which fails
+an internal assert. It calls the function directly: a traced graph has neither writes nor
+views anyway.
+
+If the memory of a view was written, its gradient function is derived at first use. On
+device lazy, this repeats the calls that made the view, on wrappers that end with the
+transform. So the results' gradient functions are derived before the transform ends.
 """
 
 from __future__ import annotations
@@ -39,5 +44,20 @@ def _wrap_functionalize(original: Callable) -> Callable:
     return functionalize
 
 
+def _wrap_undo(original: Callable) -> Callable:
+    @functools.wraps(original)
+    def undo_create_differentiable(results: Any, level: int | None = None) -> Any:
+        for leaf in tree_leaves(results):
+            if _has_lazy(leaf):
+                leaf.grad_fn  # noqa: B018
+        return original(results, level)
+
+    return undo_create_differentiable
+
+
 def install() -> None:
     torch.func.functionalize = _wrap_functionalize(torch.func.functionalize)
+    transforms = torch._functorch.eager_transforms
+    transforms._undo_create_differentiable = _wrap_undo(
+        transforms._undo_create_differentiable
+    )
