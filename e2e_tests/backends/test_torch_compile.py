@@ -287,3 +287,19 @@ def test_outputs_share_memory(name: str) -> None:
         outputs[0].zero_()
         results.append((places, before, [t.tolist() for t in (*outputs, x)]))
     assert results[0] == results[1]
+
+
+CONJUGATES = {
+    "product": lambda z: z.conj() * z,
+    "resolved": lambda z: z.conj().resolve_conj() + 1,
+    "copy": lambda z: z.conj().clone().real + 1,
+    "transformed": lambda z: torch.fft.fft(z.real) * torch.fft.fft(z.imag).conj(),
+}
+
+
+@pytest.mark.parametrize("name", CONJUGATES)
+def test_conjugates(name: str) -> None:
+    function = CONJUGATES[name]
+    z = torch.complex(torch.arange(4.0), torch.arange(4.0) + 1)
+    compiled = torch.compile(function, backend="torch_ltc")
+    torch.testing.assert_close(compiled(z), function(z))

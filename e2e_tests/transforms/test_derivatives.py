@@ -56,6 +56,21 @@ def func_jvp(x: torch.Tensor) -> list[torch.Tensor]:
     return [value, tangent]
 
 
+def func_of_written_views(x: torch.Tensor) -> list[torch.Tensor]:
+    """A view is returned whose memory the function has written."""
+
+    def part(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        view = y[1:].t()
+        y.mul_(y.detach() + 2)
+        return view
+
+    value, pull = torch.func.vjp(part, x)
+    rows = torch.func.jacrev(part)(x)
+    columns = torch.func.jacfwd(part)(x)
+    return [value, *pull(torch.ones_like(value)), rows, columns]
+
+
 def func_vjp(x: torch.Tensor) -> list[torch.Tensor]:
     value, pull = torch.func.vjp(lambda v: v.softmax(-1), x)
     return [value, *pull(torch.ones_like(value) * 2)]
@@ -201,6 +216,7 @@ PROGRAMS: list[Callable] = [
     func_grad,
     func_vmap,
     func_jvp,
+    func_of_written_views,
     func_vjp,
     func_linearize,
     func_functionalize,

@@ -78,8 +78,8 @@ void torch_ltc::shortenViewChain(const Tensor &view, const Tensor &self) {
   if (view.sizes() != base.sizes() || view.strides() != base.strides() ||
       offset != base.sym_storage_offset().expect_int()) {
     at::AutoDispatchBelowADInplaceOrView below;
-    Tensor same = at::as_strided(wholeMemory(view), view.sizes(),
-                                 view.strides(), offset);
+    Tensor same =
+        at::as_strided(wholeMemory(view), view.sizes(), view.strides(), offset);
     records = functional::unsafeGetFunctionalWrapper(same)->view_metas();
   }
   // The wrapper has no method to replace records (torch 2.13). The value stays.

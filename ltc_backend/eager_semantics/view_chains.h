@@ -7,10 +7,10 @@
 
 namespace torch_ltc {
 
-/// Replaces the view records of `view`, a functional wrapper, if there are many:
-/// by none if it has the geometry of the memory, else by one of `as_strided`.
-/// Also replaces the calls that autograd has recorded for `self`, of which
-/// `view` is a new view.
+/// Replaces the view records of `view`, a functional wrapper, if there are
+/// many: by none if it has the geometry of the memory, else by one of
+/// `as_strided`. Also replaces the calls that autograd has recorded for `self`,
+/// of which `view` is a new view.
 ///
 /// functionalization and autograd (torch 2.13) copy the records of a tensor for
 /// each view of it, and repeat all of them after a write. In a loop that views

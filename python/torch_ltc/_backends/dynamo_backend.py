@@ -75,7 +75,10 @@ class _Tracer(fx.Interpreter):
         tags = getattr(target, "tags", ())
         if torch.Tag.nondeterministic_seeded in tags:
             raise _NotCompiled("PyTorch's CPU kernel draws its random numbers")
-        return super().call_function(target, args, kwargs)
+        result = super().call_function(target, args, kwargs)
+        if isinstance(result, torch.Tensor) and result.is_complex():
+            raise _NotCompiled("complex numbers")  # a conjugate, or a copy
+        return result
 
     def _higher_order(self, target: HigherOrderOperator, args: Any, kwargs: Any) -> Any:
         kernel = plain_kernel(target)
