@@ -66,6 +66,8 @@ class Reads(NamedTuple):
     methods: dict[str, int]
     #: Variables of enclosing functions.
     variables: dict[str, int]
+    #: Modules that the code may import, as they are named in `import` statements.
+    imports: set[str]
     #: The first line that may use an attribute whose name isn't in the code; 0 if there
     #: is none.
     by_name: int
@@ -89,12 +91,17 @@ def _is_method(instruction: dis.Instruction) -> bool:
     )
 
 
+def _is_path(text: str) -> bool:
+    return all(part.isidentifier() for part in text.split("."))
+
+
 @lru_cache(maxsize=16384)
 def reads(code: CodeType) -> Reads:
     chains: dict[tuple[str, ...], int] = {}
     attributes: dict[str, int] = {}
     methods: dict[str, int] = {}
     variables: dict[str, int] = {}
+    imports: set[str] = set()
     chain: tuple[str, ...] = ()
     by_name, pending, has_constant = 0, False, False
     for instruction, line in _instructions(code):
@@ -117,8 +124,12 @@ def reads(code: CodeType) -> Reads:
             variables.setdefault(name, line)
         elif kind in ("STORE_ATTR", "DELETE_ATTR"):
             attributes.setdefault(name, line)
-        elif kind == "LOAD_CONST" and isinstance(name, str) and name.isidentifier():
-            attributes.setdefault(name, line)
+        elif kind == "IMPORT_NAME":
+            imports.add(name)
+        elif kind == "LOAD_CONST" and isinstance(name, str) and _is_path(name):
+            for part in name.split("."):  # as operator.attrgetter reads it
+                attributes.setdefault(part, line)
+            imports.add(name)
             has_constant = True
         elif kind.startswith("CALL") and pending:
             if not has_constant:
@@ -127,4 +138,4 @@ def reads(code: CodeType) -> Reads:
         chain = ()
     if code.co_filename.endswith(_HARMLESS):
         by_name = 0
-    return Reads(chains, attributes, methods, variables, by_name)
+    return Reads(chains, attributes, methods, variables, imports, by_name)

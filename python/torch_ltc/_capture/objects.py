@@ -9,26 +9,31 @@ difference does Python compare the objects again, to name the difference.
 from __future__ import annotations
 
 import array
+import builtins
 import functools
 import gc
+import operator
+import os
 import sys
 import weakref
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import (
     CodeType,
     FunctionType,
     GetSetDescriptorType,
+    MappingProxyType,
     MemberDescriptorType,
     MethodType,
     ModuleType,
+    SimpleNamespace,
 )
 from typing import Any, NamedTuple
 
 import torch
 
 from torch_ltc._backend import bindings
-from torch_ltc._capture.code import is_standard, is_torch, reads
+from torch_ltc._capture.code import Reads, is_standard, is_torch, reads
 from torch_ltc._capture.watch import is_c_function, origin
 
 PLAIN = (
@@ -45,6 +50,7 @@ DICT, ITEMS, LIST, CELL, ATTRIBUTE, PROBE, TENSOR, HELD = range(8)
 # attributes that a module's call may read by name.
 _TABLES = ("_parameters", "_buffers", "_modules")
 _MODULE = frozenset(n for n in vars(torch.nn.Module()) if "state_dict" not in n)
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: an instance's class may be replaced
 # Placeholders for a value that isn't compared and for a missing value.
 IGNORED, ABSENT = bindings().capture_marks()
 
@@ -109,6 +115,8 @@ class Names:
         else:
             names, methods = self.own, self.own_methods
         if name in names or (name in methods and callable(value)):
+            return True
+        if isinstance(owner, SimpleNamespace):  # `==` compares all attributes
             return True
         return bool(self.by_name) and not is_library
 
@@ -190,8 +198,17 @@ class Objects:
         for code, (space, _) in self.names.codes.items():
             if is_torch(code.co_filename) or is_standard(code.co_filename):
                 continue
-            for chain in reads(code).chains:
+            found = reads(code)
+            for module in self._imported(found, space):
+                for name in self.names.own & vars(module).keys():
+                    note(vars(module), name, f"{module.__name__}.{name}")
+            if ("globals",) in found.chains:
+                for name in found.attributes.keys() & space.keys():
+                    note(space, name, name)
+            for chain in found.chains:
                 value: Any = note(space, chain[0], chain[0])
+                if value is ABSENT:
+                    note(vars(builtins), chain[0], chain[0])
                 for end, name in enumerate(chain[1:], 2):
                     if not isinstance(value, ModuleType):
                         break
@@ -202,6 +219,18 @@ class Objects:
             for path, value in zip(paths.values(), values):
                 if not isinstance(value, ModuleType) and value is not ABSENT:
                     self._todo.append((path, value))
+
+    def _imported(self, found: Reads, space: dict[str, Any]) -> Iterator[ModuleType]:
+        """The user's modules that a function imports itself."""
+        package = space.get("__package__") or ""
+        for name in found.imports:
+            for full in (name, f"{package}.{name}".strip(".")):
+                module = sys.modules.get(full)
+                if module is None or full in sys.builtin_module_names:
+                    continue
+                file = getattr(module, "__file__", None) or ""
+                if not is_torch(file) and not is_standard(file):
+                    yield module
 
     def _visit_unreached_functions(self) -> None:
         """Visits the closures whose code ran but that no name led to."""
@@ -259,6 +288,10 @@ class Objects:
     def _visit_tensor(self, path: str, tensor: torch.Tensor) -> None:
         self.tensors.append((path, tensor))
         self._node(TENSOR, tensor, None, bindings().tensor_marks(tensor), path)
+        if tensor.device.type == "cpu" and tensor.dim() == 0:
+            # A number of the program; writes to `data` and through numpy don't count as
+            # writes.
+            self._node(PROBE, tensor, torch.Tensor.item, (tensor.item(),), path)
         for kind in ("_backward_hooks", "_post_accumulate_grad_hooks"):
             if tensor.is_leaf and getattr(tensor, kind, None):
                 self._todo.append((f"{path}.{kind}", getattr(tensor, kind)))
@@ -293,9 +326,14 @@ class Objects:
         )
 
     def _visit_function(self, path: str, function: FunctionType) -> None:
+        if function is os.getenv:
+            self._todo.append(("os.environ", os.environ))
+        if function.__dict__:
+            self._visit_attributes(path, function)
         if function.__code__ not in self.names.codes:
             return
         self._functions.add(function.__code__)
+        self._node(ATTRIBUTE, function, "__code__", (function.__code__,), path)
         names = function.__code__.co_freevars
         for name, cell in zip(names, function.__closure__ or ()):
             try:
@@ -376,11 +414,26 @@ class Objects:
         if kind.__module__ == "torch_ltc._capture.capture":
             self._todo.append((path, value._function))
             return None
+        if kind is operator.attrgetter:
+            return self._check_getter(path, value)
+        if kind is MappingProxyType:
+            self._todo += [(path, inside) for inside in gc.get_referents(value)]
+            return None
         if isinstance(value, torch.nn.Module):
             self.modules.append((path, value))
+        if kind.__flags__ & _HEAP_TYPE:
+            self._node(ATTRIBUTE, value, "__class__", (kind,), f"{path}.__class__")
         self._visit_attributes(path, value)
         self._visit_buffer(path, value)
         return None
+
+    def _check_getter(self, path: str, getter: operator.attrgetter) -> None:
+        names = {name for text in getter.__reduce__()[1] for name in text.split(".")}
+        if not names <= self.names.own:
+            raise Unknown(
+                f"it can call '{path}', an operator.attrgetter of names that the code "
+                "doesn't contain: write the attributes in the function"
+            )
 
     def _random_source(self, path: str) -> None:
         raise Unknown(
@@ -389,7 +442,7 @@ class Objects:
         )
 
     def _visit_buffer(self, path: str, value: Any) -> None:
-        if isinstance(value, (bytearray, array.array)) or (
+        if isinstance(value, (bytearray, array.array, memoryview)) or (
             type(value).__module__ == "numpy" and hasattr(value, "tobytes")
         ):
             if memoryview(value).nbytes > _MAX_BYTES:
