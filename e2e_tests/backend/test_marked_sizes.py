@@ -277,3 +277,14 @@ def test_errors_of_ranges() -> None:
     with pytest.raises(TypeError, match="min must be an int"):
         torch_ltc.mark_dynamic(x, 0, min="4")  # type: ignore[arg-type]
     assert torch_ltc.mark_static(nn.Linear) is nn.Linear
+
+
+def test_a_view_of_written_memory_is_marked() -> None:
+    memory = torch.zeros(1 << 16, device="lazy")
+    for step in range(3):
+        memory.add_(1)
+        part = memory[: 40000 + step]
+        torch_ltc.mark_dynamic(part, 0)
+        torch_ltc.reset_metrics()
+        assert (part * 2).sum().item() == 2 * (step + 1) * (40000 + step)
+    assert torch_ltc.metrics()["compilations"] == 0

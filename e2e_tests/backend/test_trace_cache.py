@@ -415,9 +415,8 @@ def test_dropped_values_are_let_go_at_once() -> None:
         torch_ltc.mark_step()
 
 
-def test_traces_of_ever_other_lengths() -> None:
-    """Traces of many different lengths have eager's values, and a repeated one runs its
-    cached program."""
+def test_traces_of_many_lengths() -> None:
+    """Each trace has eager's values, and a repeated trace runs its cached program."""
     x = torch.randn(3).to("lazy")
     for length in [*range(1, 12), 11, 11]:
         y, wanted = x, x.cpu()

@@ -62,8 +62,8 @@ def test_what_was_drawn_is_what_runs(seed: int) -> None:
 
 
 def test_what_was_not_drawn_leaves_no_gradient() -> None:
-    """A program runs although its drawing undid a write to a tensor that requires gradients
-    (seed 635824)."""
+    """The program of seed 635824 runs. When it was drawn, a write to a tensor that requires
+    gradients was undone."""
     draw(635824).run("cpu")
 
 

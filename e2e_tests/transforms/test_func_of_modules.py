@@ -1,5 +1,5 @@
-"""torch.func over whole modules has eager's results: convolutions, norms, attention,
-buffers, random ops."""
+"""Transforms of `torch.func` have eager's results for modules with convolutions, norms,
+attention, buffers and random ops."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ void torch_ltc::setTensorName(const at::Tensor &tensor,
 bool torch_ltc::markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
                          int64_t least, int64_t most) {
   HostDataPtr data = presentData(tensor);
-  if (!data)
+  if (!data || !data->buffer()) // dropped (graph/view_values.h)
     return false;
   SizeMarks marks = data->sizeMarks();
   addMark(marks, {dim, isDynamic, least, most});

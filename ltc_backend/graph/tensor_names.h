@@ -24,7 +24,8 @@ std::string tensorName(const at::Tensor &tensor);
 void removeTensorName(const at::Tensor &tensor);
 
 /// Adds a mark to the tensor's value (memory/size_marks.h). An in-place update
-/// keeps the mark. Returns false if the value isn't computed yet.
+/// keeps the mark. Returns false if the value isn't computed yet, or if the
+/// tensor is a view that doesn't keep its value.
 bool markSize(const at::Tensor &tensor, uint32_t dim, bool isDynamic,
               int64_t least, int64_t most);
 

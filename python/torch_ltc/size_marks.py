@@ -110,8 +110,12 @@ def _dims(function: str, tensor: torch.Tensor, index: Any) -> list[int]:
 def _mark(
     function: str, tensor: torch.Tensor, dim: int, dynamic: bool, least: int, most: int
 ) -> None:
-    sync([tensor], wait=False)
-    if not bindings().mark_size(tensor, dim, dynamic, least, most):
+    # A step doesn't keep the value of a view of memory that it writes; the next one does.
+    for _ in range(2):
+        sync([tensor], wait=False)
+        if bindings().mark_size(tensor, dim, dynamic, least, most):
+            break
+    else:
         raise RuntimeError(
             f"torch_ltc.{function}: the tensor is a view, which has no value of its own; "
             "mark the tensor that it is a view of, or a clone."
