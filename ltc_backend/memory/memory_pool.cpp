@@ -20,7 +20,7 @@ constexpr size_t alignment = 64;
 constexpr int64_t freeCache = 64 << 20;
 // The recent peak is that of the last one or two periods of this many runs: the
 // first steps of a loop often need more memory than the later ones.
-constexpr int kRunsOfPeriod = 64;
+constexpr int kRunsOfPeriod = 16;
 // Memory of at least this size is mapped. On the heap, a small allocation takes
 // a part of each gap that freed memory leaves, so that the gap is too small for
 // a new request of the same size.
@@ -95,6 +95,11 @@ void MemoryPool::noteRun() {
   numRuns = 0;
   peakBefore = std::exchange(peakOfPeriod, statistics.allocated);
   shrinkCache(cacheLimit());
+}
+
+void MemoryPool::shrink() {
+  std::lock_guard<std::mutex> lock(mutex);
+  shrinkCache(freeCache);
 }
 
 void MemoryPool::release() {
