@@ -159,6 +159,17 @@ def test_example_models(name: str) -> None:
         )
 
 
+def test_images_of_bytes() -> None:
+    """The runner calls PyTorch's kernel, which no formula replaces."""
+    images = torch.arange(96, dtype=torch.uint8).reshape(2, 3, 4, 4)
+
+    def resize(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.interpolate(x, scale_factor=2, mode="bilinear")
+
+    exported = torch_ltc.export(resize, (images,), dialect="torch")
+    assert torch.equal(exported.run()[0], resize(images))
+
+
 def test_files(tmp_path: Path) -> None:
     exported = torch_ltc.export(small_model().eval(), (IMAGES,))
     folder = exported.save(tmp_path / "a" / "b")

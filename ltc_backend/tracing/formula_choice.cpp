@@ -49,8 +49,12 @@ void torch_ltc::leavePortableTrace() { --portableTraces; }
 
 bool torch_ltc::wantsFormula(const OpRecord &record,
                              c10::ArrayRef<IValue> arguments) {
-  if (portableTraces > 0 || isRefusedByBackend(record.emitName) ||
-      isUnusualBag(record, arguments))
+  // No formula computes what PyTorch's kernels compute for images of bytes; the
+  // runner of exported programs calls these kernels.
+  const bool isOfBytes =
+      at::isIntegralType(arguments[0].toTensor().scalar_type(), false);
+  if ((portableTraces > 0 && !isOfBytes) ||
+      isRefusedByBackend(record.emitName) || isUnusualBag(record, arguments))
     return true;
   const IValue *p = findArgument(record, arguments, "p");
   return p && !isSimpleNorm(p->toDouble());
