@@ -149,6 +149,7 @@ SHAPE_RULES = (
     "embedding_backward",
     "embedding_renorm",
     "embedding_bag",
+    "embedding_bag_forward_only",
     # loss
     "loss",
     "loss_backward",

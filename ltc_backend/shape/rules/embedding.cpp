@@ -45,11 +45,11 @@ bool shape_rules::embedding_backward(const Arguments &arguments,
   return true;
 }
 
-/// The results of _embedding_bag and _embedding_bag_forward_only: the bags; the
-/// bag of each index, which is empty if the kernel sums without it; the bags'
-/// sizes; for maxima, the row of each element.
-bool shape_rules::embedding_bag(const Arguments &arguments, ScalarType dtype,
-                                ResultShapes &results) {
+/// Adds the results of a bag of embeddings: the bags; the bag of each index,
+/// which is empty if the kernel sums without it; the bags' sizes; for maxima,
+/// the row of each element.
+static bool addBags(const Arguments &arguments, ScalarType dtype,
+                    ResultShapes &results, bool isForGradient) {
   SizesRef weight = arguments.sizes(0);
   int64_t mode = arguments.integer(4), paddingIndex = arguments.integer(8);
   TORCH_CHECK(weight.size() == 2 && c10::isFloatingType(dtype) &&
@@ -68,12 +68,22 @@ bool shape_rules::embedding_bag(const Arguments &arguments, ScalarType dtype,
   bool isSum = mode == 0, isMaximum = mode == 2;
   bool hasBags = !isSum || dtype == ScalarType::Double || paddingIndex >= 0;
   // Without a gradient, sums have a size for each offset (torch 2.13).
-  int64_t sizes =
-      isSum && arguments.opName().ends_with("only") ? offsets : bags;
+  int64_t sizes = isSum && !isForGradient ? offsets : bags;
   ScalarType index = c10::promoteTypes(arguments.dtype(1), arguments.dtype(2));
   addResult(results, dtype, {bags, weight[1]});
   addResult(results, index, {hasBags ? arguments.sizes(1)[0] : 0});
   addResult(results, index, {sizes});
   addResult(results, index, isMaximum ? Sizes{bags, weight[1]} : Sizes{sizes});
   return true;
+}
+
+bool shape_rules::embedding_bag(const Arguments &arguments, ScalarType dtype,
+                                ResultShapes &results) {
+  return addBags(arguments, dtype, results, /*isForGradient=*/true);
+}
+
+bool shape_rules::embedding_bag_forward_only(const Arguments &arguments,
+                                             ScalarType dtype,
+                                             ResultShapes &results) {
+  return addBags(arguments, dtype, results, /*isForGradient=*/false);
 }
