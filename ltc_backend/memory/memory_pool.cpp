@@ -97,11 +97,6 @@ void MemoryPool::noteRun() {
   shrinkCache(cacheLimit());
 }
 
-void MemoryPool::shrink() {
-  std::lock_guard<std::mutex> lock(mutex);
-  shrinkCache(freeCache);
-}
-
 void MemoryPool::release() {
   std::lock_guard<std::mutex> lock(mutex);
   shrinkCache(0);

@@ -29,8 +29,6 @@ public:
   /// To be called after each run of a program. Returns cached memory to the
   /// system that the last runs didn't need.
   void noteRun();
-  /// Returns cached memory to the system, except a small part.
-  void shrink();
   /// Returns all cached memory to the system.
   void release();
 

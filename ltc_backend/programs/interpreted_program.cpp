@@ -358,10 +358,6 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
           : evaluate(parameters, scalars, outputPointers, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
   memory->fill(values, outputPointers);
-  if (earlierRuns == 0) { // many programs run only once, or are compiled now
-    values.clear();
-    temporariesPool().shrink();
-  }
   if (isTimed)
     secondsRun.fetch_add((threadSeconds() - begin) * (isSampled ? kPeriod : 1));
 }
