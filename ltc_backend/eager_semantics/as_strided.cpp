@@ -215,11 +215,8 @@ bool isView(const at::Tensor &tensor) {
 
 /// Whether `tensor` is a view that has the dtype of its memory.
 bool isViewOfSameDType(const at::Tensor &tensor) {
-  if (!isView(tensor))
-    return false;
-  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-  return memory->base().scalar_type() == tensor.scalar_type();
+  return isView(tensor) &&
+         functionalMemory(tensor).base().scalar_type() == tensor.scalar_type();
 }
 
 /// Allows writes to `view`, the result of `as_strided` on a view of whole

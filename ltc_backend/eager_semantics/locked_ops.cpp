@@ -35,10 +35,8 @@ void addPendingTraces(const at::Tensor &tensor, LiveSets &traces) {
     return;
   auto *wrapper =
       at::functionalization::impl::unsafeGetFunctionalWrapper(tensor);
-  auto *storage = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      wrapper->storage().unsafeGetStorageImpl());
   TensorDataPtr value = tensorDataOf(wrapper->value());
-  TensorDataPtr base = tensorDataOf(storage->base());
+  TensorDataPtr base = tensorDataOf(functionalMemory(tensor).base());
   if (value && value->isPending())
     traces.push_back(value->traceSet());
   if (!wrapper->is_up_to_date() && base)

@@ -18,6 +18,7 @@
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/core/stack.h>
 
@@ -53,14 +54,15 @@ void torch_ltc::useOwnSizes(const Tensor &tensor) {
   impl->set_custom_sizes_strides(c10::TensorImpl::SizesStridesPolicy::Default);
 }
 
-void torch_ltc::noteView(const Tensor &view, const Tensor &self,
-                         bool isCurrent) {
+void torch_ltc::noteView(const Tensor &view, const Tensor &self) {
+  using at::functionalization::impl::unsafeGetFunctionalWrapper;
+  useOwnSizes(view);
   if (!isLazyWrapper(view) || !isLazyWrapper(self))
     return;
-  auto &wrapper =
-      *at::functionalization::impl::unsafeGetFunctionalWrapper(view);
-  if (isCurrent)
-    generationOf(wrapper) = generationOfMemory(wrapper);
+  // `as_strided` reads the memory, so it doesn't bring `self` up to date.
+  if (unsafeGetFunctionalWrapper(self)->is_up_to_date())
+    generationOf(*unsafeGetFunctionalWrapper(view)) =
+        functionalMemory(view).generation();
   LiveSet::ofThisThread()->noteView(view, self);
   shortenViewChain(view, self);
 }
@@ -80,22 +82,13 @@ public:
     previous.callBoxed(op, keys, stack);
     const c10::IValue &result = stack->back();
     if (result.isTensor())
-      noteResult(result.toTensor(), self);
+      noteView(result.toTensor(), self);
     else if (result.isTensorList())
       for (const Tensor &view : result.toTensorVector())
-        noteResult(view, self);
+        noteView(view, self);
   }
 
 private:
-  static void noteResult(const Tensor &view, const Tensor &self) {
-    useOwnSizes(view);
-    // `as_strided` reads the memory, so it doesn't bring `self` up to date.
-    noteView(view, self,
-             isLazyWrapper(self) &&
-                 at::functionalization::impl::unsafeGetFunctionalWrapper(self)
-                     ->is_up_to_date());
-  }
-
   c10::SafeKernelFunction previous;
 };
 

@@ -11,11 +11,12 @@ namespace torch_ltc {
 /// instead of a reference to the sizes of its value; see own_sizes.cpp.
 void useOwnSizes(const at::Tensor &tensor);
 
-/// Records that `view`, a functional wrapper that was just created, shares the
-/// memory of `self` and, if `isCurrent`, has its current value. If the memory
-/// was ever written, torch (2.13) assumes that a new view is outdated, and
-/// computes it again at its first use. Does nothing for other tensors.
-void noteView(const at::Tensor &view, const at::Tensor &self, bool isCurrent);
+/// Makes `view`, a functional wrapper that was just created from `self`, use
+/// its own sizes, and records that they share memory. If `self` is up to date,
+/// also records that `view` has the current value: if the memory was ever
+/// written, torch (2.13) assumes that a new view is outdated, and computes it
+/// again at its first use. Does nothing for other tensors.
+void noteView(const at::Tensor &view, const at::Tensor &self);
 
 } // namespace torch_ltc
 

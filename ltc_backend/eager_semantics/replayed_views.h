@@ -10,11 +10,15 @@
 #define TORCH_LTC_EAGER_SEMANTICS_REPLAYED_VIEWS_H
 
 #include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/variable.h>
 
 namespace torch_ltc {
 
 /// Whether autograd has recorded the calls that made `tensor`.
 bool isReplayedView(const at::Tensor &tensor);
+
+/// Replaces the calls recorded for `view`, a replayed view.
+void replayBy(const at::Tensor &view, torch::autograd::ViewInfo calls);
 
 /// Replaces the calls recorded for `view` by those for `same`, which is the
 /// same part of the same memory. Does nothing unless both are replayed views.

@@ -173,8 +173,7 @@ private:
     Tensor wrapper = at::detail::make_tensor<at::FunctionalTensorWrapper>(
         view, functional::unsafeGetFunctionalWrapper(self),
         std::make_shared<RecordedView>(traced, arguments.slice(1)));
-    useOwnSizes(wrapper);
-    noteView(wrapper, self, /*isCurrent=*/true);
+    noteView(wrapper, self);
     torch::jit::drop(stack, arguments.size());
     stack.emplace_back(std::move(wrapper));
     return true;

@@ -3,6 +3,7 @@
 #include "eager_semantics/view_chains.h"
 
 #include "eager_semantics/replayed_views.h"
+#include "graph/view_values.h"
 #include "tracing/wrapped_value.h"
 
 #include <ATen/FunctionalStorageImpl.h>
@@ -49,27 +50,24 @@ private:
 static void recordAsStrided(const Tensor &view) {
   if (!isReplayedView(view))
     return;
-  using torch::autograd::ViewInfo;
-  auto &info = const_cast<ViewInfo &>(
-      torch::autograd::impl::get_view_autograd_meta(view)->get_backward_view());
-  if (info.base_.scalar_type() != view.scalar_type() || info.base_.is_conj() ||
-      info.base_.is_neg())
+  const Tensor base = torch::autograd::impl::get_view_autograd_meta(view)
+                          ->get_backward_view()
+                          .base_;
+  if (base.scalar_type() != view.scalar_type() || base.is_conj() ||
+      base.is_neg())
     return;
-  // torch (2.13) has no function that changes an existing view's ViewInfo.
-  info = ViewInfo(
-      info.base_,
-      std::make_unique<AsStrided>(view.sizes(), view.strides(),
-                                  view.sym_storage_offset().expect_int()),
-      /*rev_view_func=*/nullptr);
+  replayBy(view,
+           {base,
+            std::make_unique<AsStrided>(view.sizes(), view.strides(),
+                                        view.sym_storage_offset().expect_int()),
+            /*rev_view_func=*/nullptr});
 }
 
 void torch_ltc::shortenViewChain(const Tensor &view, const Tensor &self) {
   auto *wrapper = functional::unsafeGetFunctionalWrapper(view);
   if (wrapper->view_metas().size() <= kMaxRecords || wrapper->is_symbolic())
     return;
-  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      view.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
-  const Tensor &base = memory->base();
+  const Tensor &base = functionalMemory(view).base();
   if (base.scalar_type() != view.scalar_type() || view.is_conj() ||
       view.is_neg() || !base.is_non_overlapping_and_dense())
     return;

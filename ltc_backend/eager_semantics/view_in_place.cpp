@@ -114,15 +114,21 @@ bool torch_ltc::isReplayedView(const at::Tensor &tensor) {
   return meta && meta->has_bw_view() && meta->get_backward_view().has_view_fn();
 }
 
+void torch_ltc::replayBy(const at::Tensor &view,
+                         torch::autograd::ViewInfo calls) {
+  // torch (2.13) has no function that changes an existing view's ViewInfo.
+  const_cast<torch::autograd::ViewInfo &>(
+      torch::autograd::impl::get_view_autograd_meta(view)
+          ->get_backward_view()) = std::move(calls);
+}
+
 void torch_ltc::replayLike(const at::Tensor &view, const at::Tensor &same) {
   if (!isReplayedView(view) || !isReplayedView(same))
     return;
-  using torch::autograd::ViewInfo;
-  using torch::autograd::impl::get_view_autograd_meta;
-  const ViewInfo &info = get_view_autograd_meta(same)->get_backward_view();
-  // torch (2.13) has no function that changes an existing view's ViewInfo.
-  const_cast<ViewInfo &>(get_view_autograd_meta(view)->get_backward_view()) =
-      ViewInfo(info.base_, info.view_fn().clone_and_set(), info.rev_view_fn());
+  const torch::autograd::ViewInfo &info =
+      torch::autograd::impl::get_view_autograd_meta(same)->get_backward_view();
+  replayBy(view,
+           {info.base_, info.view_fn().clone_and_set(), info.rev_view_fn()});
 }
 
 void torch_ltc::registerShapesInPlace() {

@@ -37,13 +37,9 @@ size_t &torch_ltc::generationOf(FunctionalTensorWrapper &wrapper) {
   return generationMember(wrapper);
 }
 
-static FunctionalStorage *memoryOf(const c10::TensorImpl &wrapper) {
-  return static_cast<FunctionalStorage *>(
-      wrapper.unsafe_storage().unsafeGetStorageImpl());
-}
-
-size_t torch_ltc::generationOfMemory(const FunctionalTensorWrapper &wrapper) {
-  return memoryOf(wrapper)->generation();
+FunctionalStorage &torch_ltc::functionalMemory(const c10::TensorImpl &wrapper) {
+  return static_cast<FunctionalStorage &>(
+      *wrapper.unsafe_storage().unsafeGetStorageImpl());
 }
 
 static bool isLarge(const Tensor &tensor) { return tensor.nbytes() >= kLarge; }
@@ -78,11 +74,11 @@ static void dropValue(FunctionalTensorWrapper &wrapper) {
 // keeps the memory of the old one.
 void ViewValues::note(const Tensor &wrapper) {
   c10::TensorImpl *impl = wrapper.unsafeGetTensorImpl();
-  auto *memory = memoryOf(*impl);
+  FunctionalStorage &memory = functionalMemory(*impl);
   wrappers.try_emplace(impl, wrapper.getIntrusivePtr());
-  memories.try_emplace(memory,
-                       Memory{impl->unsafe_storage().getWeakStorageImpl(),
-                              memory->generation()});
+  memories.try_emplace(
+      &memory,
+      Memory{impl->unsafe_storage().getWeakStorageImpl(), memory.generation()});
 }
 
 void ViewValues::noteLarge(const Tensor &view, const Tensor &base) {
@@ -95,12 +91,12 @@ void ViewValues::noteLarge(const Tensor &view, const Tensor &base) {
 /// Drops the wrapper's value if it is outdated, or if it is the large value of
 /// a view and the memory `isWritten`.
 static void dropIfUnneeded(FunctionalTensorWrapper &wrapper, bool isWritten) {
-  auto *memory = memoryOf(wrapper);
+  FunctionalStorage &memory = functionalMemory(wrapper);
   const Tensor value = wrapper.value();
-  if (!isDroppable(value, memory->base()))
+  if (!isDroppable(value, memory.base()))
     return;
   if (isWritten && isLarge(value) && !wrapper.isBaseTensor())
-    generationOf(wrapper) = memory->generation() - 1; // outdated
+    generationOf(wrapper) = memory.generation() - 1; // outdated
   if (!wrapper.is_up_to_date())
     dropValue(wrapper);
 }
@@ -111,10 +107,10 @@ void ViewValues::drop() {
     auto *wrapper = static_cast<FunctionalTensorWrapper *>(impl.get());
     bool isKept = wrapper && isLazyTensor(wrapper->value());
     if (isKept) {
-      auto memory = memories.find(memoryOf(*wrapper));
-      bool isWritten =
-          memory != memories.end() &&
-          memory->second.generation != generationOfMemory(*wrapper);
+      FunctionalStorage &memory = functionalMemory(*wrapper);
+      auto before = memories.find(&memory);
+      bool isWritten = before != memories.end() &&
+                       before->second.generation != memory.generation();
       dropIfUnneeded(*wrapper, isWritten);
       isKept = isLarge(wrapper->value());
     }

@@ -23,13 +23,22 @@
 
 #include <unordered_map>
 
+namespace at::functionalization {
+struct FunctionalStorageImpl;
+}
+
 namespace torch_ltc {
 
 /// The generation (torch's count of writes) of the memory when the wrapper's
 /// value was last made current.
 size_t &generationOf(at::FunctionalTensorWrapper &wrapper);
-/// The current generation of the wrapper's memory.
-size_t generationOfMemory(const at::FunctionalTensorWrapper &wrapper);
+/// The memory that a functional wrapper shares with its views.
+at::functionalization::FunctionalStorageImpl &
+functionalMemory(const c10::TensorImpl &wrapper);
+inline at::functionalization::FunctionalStorageImpl &
+functionalMemory(const at::Tensor &wrapper) {
+  return functionalMemory(*wrapper.unsafeGetTensorImpl());
+}
 
 /// The wrappers of one thread whose values may have to be dropped. Guarded by
 /// the trace lock.

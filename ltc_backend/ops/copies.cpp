@@ -244,17 +244,11 @@ private:
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });
     return isNegative ||
-           memoryOf(self)->base().scalar_type() != self.scalar_type();
-  }
-
-  static at::functionalization::FunctionalStorageImpl *
-  memoryOf(const at::Tensor &self) {
-    return static_cast<at::functionalization::FunctionalStorageImpl *>(
-        self.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+           functionalMemory(self).base().scalar_type() != self.scalar_type();
   }
 
   static int64_t memorySize(const at::Tensor &self) {
-    return memoryOf(self)->base().numel();
+    return functionalMemory(self).base().numel();
   }
 
   /// Replaces the memory by `size` elements that begin with the present ones.

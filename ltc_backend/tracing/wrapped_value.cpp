@@ -82,15 +82,14 @@ void torch_ltc::leavePythonStorage(const at::Tensor &tensor) {
 
 at::Tensor torch_ltc::wholeMemory(const at::Tensor &view) {
   auto *wrapper = functionalization::unsafeGetFunctionalWrapper(view);
-  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      view.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl());
+  const at::Tensor &base = functionalMemory(view).base();
   at::Tensor whole;
-  if (memory->base().scalar_type() == view.scalar_type())
+  if (base.scalar_type() == view.scalar_type())
     whole = at::Tensor(wrapper->shallow_copy_and_detach(
         c10::VariableVersion(), /*allow_tensor_metadata_change=*/true));
   else // A wrapper converts what is written to its own dtype.
     whole = at::detail::make_tensor<at::FunctionalTensorWrapper>(
-        memory->base(), wrapper, wrapper->view_metas().front());
+        base, wrapper, wrapper->view_metas().front());
   replaceViewRecords(whole, {});
   return whole;
 }

@@ -243,9 +243,7 @@ void resizeFor(const Tensor &tensor, const Tensor &value) {
   int64_t offset = tensor.sym_storage_offset().expect_int(), end = offset;
   for (int64_t dim = 0; dim < value.dim() && value.numel(); ++dim)
     end += (value.size(dim) - 1) * value.stride(dim);
-  auto *memory = static_cast<at::functionalization::FunctionalStorageImpl *>(
-      storageOf(tensor));
-  if (!value.numel() || end < memory->base().numel()) {
+  if (!value.numel() || end < functionalMemory(tensor).base().numel()) {
     at::AutoDispatchBelowADInplaceOrView below;
     tensor.as_strided_(value.sizes(), value.strides(), offset);
     return;

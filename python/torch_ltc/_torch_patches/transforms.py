@@ -19,11 +19,12 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 
-def _has_lazy(*values: Any) -> bool:
-    return any(
-        isinstance(leaf, torch.Tensor) and leaf.device.type == "lazy"
+def _lazy_leaves(*values: Any) -> list[torch.Tensor]:
+    return [
+        leaf
         for leaf in tree_leaves(values)
-    )
+        if isinstance(leaf, torch.Tensor) and leaf.device.type == "lazy"
+    ]
 
 
 def _wrap_functionalize(original: Callable) -> Callable:
@@ -35,7 +36,7 @@ def _wrap_functionalize(original: Callable) -> Callable:
 
         @functools.wraps(transformed)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if _has_lazy(args, kwargs):
+            if _lazy_leaves(args, kwargs):
                 return func(*args, **kwargs)
             return transformed(*args, **kwargs)
 
@@ -47,9 +48,8 @@ def _wrap_functionalize(original: Callable) -> Callable:
 def _wrap_undo(original: Callable) -> Callable:
     @functools.wraps(original)
     def undo_create_differentiable(results: Any, level: int | None = None) -> Any:
-        for leaf in tree_leaves(results):
-            if _has_lazy(leaf):
-                leaf.grad_fn  # noqa: B018
+        for leaf in _lazy_leaves(results):
+            leaf.grad_fn  # noqa: B018
         return original(results, level)
 
     return undo_create_differentiable
