@@ -29,24 +29,24 @@ void raiseMappingLimit() {
   std::free(memory);
 }
 
+void *allocate(size_t bytes) {
+  if (void *memory = memoryPool().allocate(bytes))
+    return memory;
+  TORCH_CHECK(false, "Device 'lazy' is out of memory: ", bytes,
+              " bytes couldn't be allocated; ", memoryPool().values().allocated,
+              " bytes are in use by lazy tensors.");
+}
+
+} // namespace
+
 // Never destroyed: tensors may outlive static destruction.
-MemoryPool &pool() {
+MemoryPool &torch_ltc::memoryPool() {
   static MemoryPool *instance = [] {
     raiseMappingLimit();
     return new MemoryPool;
   }();
   return *instance;
 }
-
-void *allocate(size_t bytes) {
-  if (void *memory = pool().allocate(bytes))
-    return memory;
-  TORCH_CHECK(false, "Device 'lazy' is out of memory: ", bytes,
-              " bytes couldn't be allocated; ", pool().values().allocated,
-              " bytes are in use by lazy tensors.");
-}
-
-} // namespace
 
 Buffer::Buffer(void *memory, size_t bytes, std::unique_ptr<Owner> owner)
     : memory(memory), bytes(bytes), owner(std::move(owner)) {
@@ -79,29 +79,19 @@ void Buffer::materialize() {
 }
 
 BufferPtr Buffer::adopt(const at::Tensor &tensor) {
-  pool().addLive(int64_t(tensor.nbytes()));
+  memoryPool().addLive(int64_t(tensor.nbytes()));
   return BufferPtr(new Buffer(tensor.data_ptr(), tensor.nbytes(),
                               std::make_unique<Owner>(Owner{tensor})));
 }
 
 Buffer::~Buffer() {
   if (owner)
-    pool().addLive(-int64_t(bytes));
+    memoryPool().addLive(-int64_t(bytes));
   else if (memory)
-    pool().free(memory, bytes);
+    memoryPool().free(memory, bytes);
 }
 
-MemoryStatistics torch_ltc::memoryStatistics() { return pool().values(); }
-void torch_ltc::resetPeakMemory() { pool().resetPeak(); }
-MemoryPool &torch_ltc::temporariesPool() {
-  static auto *instance = new MemoryPool;
-  return *instance;
-}
-void torch_ltc::trimCachedMemory() {
-  pool().noteRun();
-  temporariesPool().noteRun();
-}
-void torch_ltc::releaseCachedMemory() {
-  pool().release();
-  temporariesPool().release();
-}
+MemoryStatistics torch_ltc::memoryStatistics() { return memoryPool().values(); }
+void torch_ltc::resetPeakMemory() { memoryPool().resetPeak(); }
+void torch_ltc::trimCachedMemory() { memoryPool().noteRun(); }
+void torch_ltc::releaseCachedMemory() { memoryPool().release(); }

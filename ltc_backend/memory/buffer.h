@@ -71,15 +71,15 @@ private:
 
 using BufferPtr = std::shared_ptr<Buffer>;
 
-/// Of the memory of all buffers.
+/// The pool of all buffers, and of the large values that an op-by-op run
+/// computes, but doesn't return.
+MemoryPool &memoryPool();
 MemoryStatistics memoryStatistics();
 void resetPeakMemory();
-/// The pool of the values that an op-by-op run computes, but doesn't return.
-MemoryPool &temporariesPool();
 /// To be called after each run of a program. Returns cached memory to the
 /// system that the last runs didn't need.
 void trimCachedMemory();
-/// Returns the cached memory of both pools to the system.
+/// Returns the cached memory to the system.
 void releaseCachedMemory();
 
 } // namespace torch_ltc

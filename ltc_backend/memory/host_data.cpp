@@ -45,6 +45,7 @@ HostDataPtr HostData::copyOf(const at::Tensor &tensor) {
         at::TensorOptions().dtype(tensor.scalar_type()).device(c10::kCPU));
     target.copy_(tensor);
   }
+  memoryPool().noteCopy(tensor.nbytes());
   return create(Shape(tensor.scalar_type(), tensor.sizes()), std::move(buffer),
                 nullptr);
 }

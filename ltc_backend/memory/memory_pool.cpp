@@ -18,9 +18,14 @@ constexpr size_t alignment = 64;
 // The cache may always have this size in bytes. Beyond that, the memory in use
 // and the cache together may have the size of the recent peak.
 constexpr int64_t freeCache = 64 << 20;
-// The recent peak is that of the last one or two periods of this many runs: the
-// first steps of a loop often need more memory than the later ones.
+// The recent peak is that of the last one or two periods. The first steps of a
+// loop often need more memory than the later ones, so the first periods are
+// short: 2, 4, 8, then 16 runs.
 constexpr int kRunsOfPeriod = 16;
+// After this number of copied bytes, and whenever their number has doubled, the
+// heap is trimmed: the program often frees what it has copied to the device, as
+// `Module.to` does.
+constexpr int64_t kCopiedBeforeTrim = 32 << 20;
 // Memory of at least this size is mapped. On the heap, a small allocation takes
 // a part of each gap that freed memory leaves, so that the gap is too small for
 // a new request of the same size.
@@ -52,6 +57,8 @@ void giveBack(void *memory, size_t bytes) {
 
 } // namespace
 
+MemoryPool::MemoryPool() : copiedAtTrim(kCopiedBeforeTrim) {}
+
 void *MemoryPool::allocate(size_t bytes) {
   size_t size = roundUp(bytes);
   {
@@ -64,6 +71,8 @@ void *MemoryPool::allocate(size_t bytes) {
       statistics.cached -= int64_t(size);
       return memory;
     }
+    // No cached memory has this size, so other sizes make room.
+    shrinkCache(cacheLimit());
   }
   if (void *memory = obtain(size))
     return memory;
@@ -90,16 +99,31 @@ void MemoryPool::free(void *memory, size_t bytes) {
 
 void MemoryPool::noteRun() {
   std::lock_guard<std::mutex> lock(mutex);
-  if (++numRuns < kRunsOfPeriod)
+  bool mustTrim = std::exchange(mayHaveFreedCopies, false);
+  if (++numRuns >= runsOfPeriod) {
+    numRuns = 0;
+    runsOfPeriod = std::min(2 * runsOfPeriod, kRunsOfPeriod);
+    peakBefore = std::exchange(peakOfPeriod, statistics.allocated);
+    mustTrim |= shrinkCache(cacheLimit());
+  }
+  if (mustTrim)
+    malloc_trim(0); // also returns memory between live allocations
+}
+
+void MemoryPool::noteCopy(size_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  copied += int64_t(bytes);
+  if (copied < copiedAtTrim)
     return;
-  numRuns = 0;
-  peakBefore = std::exchange(peakOfPeriod, statistics.allocated);
-  shrinkCache(cacheLimit());
+  copiedAtTrim = 2 * copied;
+  mayHaveFreedCopies = true;
+  malloc_trim(0);
 }
 
 void MemoryPool::release() {
   std::lock_guard<std::mutex> lock(mutex);
-  shrinkCache(0);
+  if (shrinkCache(0))
+    malloc_trim(0);
 }
 
 MemoryStatistics MemoryPool::values() {
@@ -128,14 +152,14 @@ int64_t MemoryPool::cacheLimit() const {
   return std::max(freeCache, peak - statistics.allocated);
 }
 
-void MemoryPool::shrinkCache(int64_t limit) {
-  bool isShrunk = statistics.cached > limit;
+bool MemoryPool::shrinkCache(int64_t limit) {
+  if (statistics.cached <= limit)
+    return false;
   for (auto &[size, list] : freeLists)
     while (!list.empty() && statistics.cached > limit) {
       giveBack(list.back(), size);
       list.pop_back();
       statistics.cached -= int64_t(size);
     }
-  if (isShrunk)
-    malloc_trim(0); // also returns memory between live allocations
+  return true;
 }

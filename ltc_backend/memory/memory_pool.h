@@ -21,6 +21,8 @@ struct MemoryStatistics {
 /// that a steady loop requests no memory from the system.
 class MemoryPool {
 public:
+  MemoryPool();
+
   /// Returns uninitialized memory, or null if no memory is left.
   void *allocate(size_t bytes);
   /// `bytes`: the number that was passed to `allocate`.
@@ -29,6 +31,8 @@ public:
   /// To be called after each run of a program. Returns cached memory to the
   /// system that the last runs didn't need.
   void noteRun();
+  /// To be called after `bytes` of a CPU tensor were copied to pool memory.
+  void noteCopy(size_t bytes);
   /// Returns all cached memory to the system.
   void release();
 
@@ -40,13 +44,17 @@ public:
 private:
   void addLiveLocked(int64_t bytes);
   int64_t cacheLimit() const;
-  void shrinkCache(int64_t limit);
+  /// Returns whether it has returned any memory.
+  bool shrinkCache(int64_t limit);
 
   std::mutex mutex;
   std::unordered_map<size_t, std::vector<void *>> freeLists;
   MemoryStatistics statistics;
   int numRuns = 0; // in the present period
+  int runsOfPeriod = 2;
   int64_t peakOfPeriod = 0, peakBefore = 0;
+  int64_t copied = 0, copiedAtTrim;
+  bool mayHaveFreedCopies = false;
 };
 
 } // namespace torch_ltc

@@ -7,6 +7,7 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <mutex>
+#include <unordered_map>
 #include <utility>
 
 using namespace torch_ltc;
@@ -18,48 +19,71 @@ thread_local bool areTemporary = false;
 /// Smaller values fill gaps on the heap.
 constexpr size_t kLarge = 1 << 20;
 
-/// What precedes the memory of a value; as large as the memory's alignment.
-struct alignas(64) Header {
-  size_t bytes; // of the header and the value
+/// The sizes of the values in the pool. A size isn't stored with its value:
+/// `raw_allocate`, which oneDNN's scratch memory comes from, passes only the
+/// value's address on.
+class PooledValues {
+public:
+  void *allocate(size_t bytes) {
+    void *memory = memoryPool().allocate(bytes);
+    std::lock_guard<std::mutex> lock(mutex);
+    if (memory)
+      sizes.emplace(memory, bytes);
+    return memory;
+  }
+
+  /// Returns false if `memory` isn't a pooled value.
+  bool free(void *memory) {
+    std::unique_lock<std::mutex> lock(mutex);
+    auto found = sizes.find(memory);
+    if (found == sizes.end())
+      return false;
+    const size_t bytes = found->second;
+    sizes.erase(found);
+    lock.unlock();
+    memoryPool().free(memory, bytes);
+    return true;
+  }
+
+private:
+  std::mutex mutex;
+  std::unordered_map<void *, size_t> sizes;
 };
 
-void freeValue(void *memory) {
-  auto *header = static_cast<Header *>(memory) - 1;
-  temporariesPool().free(header, header->bytes);
+// Never destroyed: tensors may outlive static destruction.
+PooledValues &pooledValues() {
+  static auto *instance = new PooledValues;
+  return *instance;
+}
+
+c10::Allocator *innerAllocator = nullptr;
+
+void freeAny(void *memory) {
+  if (!pooledValues().free(memory))
+    innerAllocator->raw_deallocate(memory);
 }
 
 /// Calls torch's allocator except for large temporary values.
 class Allocator final : public c10::Allocator {
 public:
-  explicit Allocator(c10::Allocator *inner) : inner(inner) {}
-
   c10::DataPtr allocate(size_t bytes) override {
     if (!areTemporary || bytes < kLarge)
-      return inner->allocate(bytes);
-    const size_t whole = bytes + sizeof(Header);
-    auto *header = static_cast<Header *>(temporariesPool().allocate(whole));
-    if (!header) // torch's allocator raises its error
-      return inner->allocate(bytes);
-    header->bytes = whole;
-    return {header + 1, header + 1, &freeValue, c10::DeviceType::CPU};
+      return innerAllocator->allocate(bytes);
+    void *memory = pooledValues().allocate(bytes);
+    if (!memory) // torch's allocator raises its error
+      return innerAllocator->allocate(bytes);
+    return {memory, memory, &freeAny, c10::DeviceType::CPU};
   }
 
   bool is_simple_data_ptr(const c10::DataPtr &pointer) const override {
-    return inner->is_simple_data_ptr(pointer);
+    return innerAllocator->is_simple_data_ptr(pointer);
   }
 
-  // Code that calls `raw_allocate` while ops run would get memory that this
-  // function doesn't free; none of torch's ops does (2.13).
-  c10::DeleterFnPtr raw_deleter() const override {
-    return inner->raw_deleter();
-  }
+  c10::DeleterFnPtr raw_deleter() const override { return &freeAny; }
 
   void copy_data(void *to, const void *from, size_t bytes) const override {
-    inner->copy_data(to, from, bytes);
+    innerAllocator->copy_data(to, from, bytes);
   }
-
-private:
-  c10::Allocator *const inner;
 };
 
 } // namespace
@@ -68,7 +92,8 @@ TemporaryValues::TemporaryValues() : before(std::exchange(areTemporary, true)) {
   static std::once_flag isInstalled;
   std::call_once(isInstalled, [] {
     // Never destroyed: tensors refer to it.
-    c10::SetCPUAllocator(new Allocator(c10::GetCPUAllocator()));
+    innerAllocator = c10::GetCPUAllocator();
+    c10::SetCPUAllocator(new Allocator);
   });
 }
 

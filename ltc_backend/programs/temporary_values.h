@@ -4,7 +4,7 @@
 // heap. A large value that is freed leaves a gap, of which small allocations
 // take a part, so that the gap is too small for the next value of this size:
 // the heap of an op-by-op run grew by half. So large values of such runs are
-// allocated from a pool.
+// allocated from the pool of buffers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 namespace torch_ltc {
 
 /// While such an object exists, large CPU tensors that this thread creates have
-/// memory of `temporariesPool`.
+/// memory of the pool of buffers.
 class TemporaryValues {
 public:
   TemporaryValues();
