@@ -99,6 +99,30 @@ FILLS = {
 }
 
 
+#: Functions that write the matrix o from the CPU matrix a.
+WRITES_FROM_CPU: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
+    "cholesky_inverse": lambda a, o: torch.cholesky_inverse(a, out=o),
+    "cholesky_solve": lambda a, o: torch.cholesky_solve(a, a, out=o),
+    "qr": lambda a, o: torch.linalg.qr(a, out=(o, o.clone())),
+    "solve_triangular": lambda a, o: torch.linalg.solve_triangular(
+        a, a, upper=True, out=o
+    ),
+    "inv": lambda a, o: torch.linalg.inv(a, out=o),
+    "mm": lambda a, o: torch.mm(a, a, out=o),
+    "exp": lambda a, o: torch.exp(a, out=o),
+    "sum": lambda a, o: torch.sum(a, 0, out=o),
+    "sort": lambda a, o: torch.sort(a, out=(o, o.long())),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_FROM_CPU)
+def test_a_lazy_tensor_is_not_written_from_cpu_tensors(name: str) -> None:
+    o = torch.zeros(3, 3, device="lazy")
+    with pytest.raises(RuntimeError, match="device"):
+        WRITES_FROM_CPU[name](torch.eye(3), o)
+    assert (o == 0).all()
+
+
 @pytest.mark.parametrize("name", FILLS)
 def test_a_cpu_tensor_is_filled_with_a_lazy_scalar(name: str) -> None:
     """As with a scalar on CUDA, the value is read: `losses[i] = loss`."""

@@ -72,6 +72,23 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
               opSuffix(opName));
 }
 
+void torch_ltc::checkReadDevices(const at::Tensor &written,
+                                 c10::ArrayRef<c10::IValue> arguments,
+                                 const std::string &opName) {
+  auto isLazy = [](const at::Tensor &tensor) {
+    return tensor.device().is_lazy();
+  };
+  // A tensor without dims counts as a number.
+  auto isOnCpu = [](const at::Tensor &tensor) {
+    return tensor.device().is_cpu() && tensor.dim() > 0;
+  };
+  TORCH_CHECK(anyTensor(arguments, isLazy) || !anyTensor(arguments, isOnCpu),
+              "Expected all tensors to be on the same device, but the operands "
+              "of ",
+              opName, " are on cpu and its result is on ", written.device(),
+              opSuffix(opName));
+}
+
 bool torch_ltc::isWrittenTwice(const at::Tensor &written) {
   return !isSymbolic(written) && written.numel() != 0 &&
          hasRepeatedElements(written);

@@ -32,6 +32,12 @@ void checkWrittenDevice(const at::Tensor &written,
                         c10::ArrayRef<c10::IValue> arguments,
                         const std::string &opName);
 
+/// Raises eager's error if an op would write the lazy tensor `written` from CPU
+/// tensors only.
+void checkReadDevices(const at::Tensor &written,
+                      c10::ArrayRef<c10::IValue> arguments,
+                      const std::string &opName);
+
 /// Whether several elements of `written` share one position in memory.
 bool isWrittenTwice(const at::Tensor &written);
 

@@ -111,6 +111,8 @@ public:
         checkWrittenDevice(out, inputs, op.schema().name());
         return previous.callBoxed(op, keys, stack);
       }
+    if (!outs.empty())
+      checkReadDevices(outs[0], inputs, op.schema().name());
     std::call_once(isFunctionalFound, [&] { findFunctional(op); });
     if (!functional && writesList)
       return previous.callBoxed(op, keys, stack);
