@@ -1,6 +1,6 @@
 """Compares the random programs of some seeds with eager, in a subprocess that may crash:
 
-    python -m fuzz --seeds 0-9999 [--loops] [--results results.json] [--shrink]
+    python -m fuzz --seeds 0-9999 [--loops | --large] [--results results.json] [--shrink]
 
 Prints the failures and, at the end, how many programs agree. Run it in `e2e_tests/`.
 """
@@ -18,12 +18,16 @@ from pathlib import Path
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--seeds", required=True, help="first-last")
-    parser.add_argument("--loops", action="store_true", help="training loops, not ops")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--loops", action="store_true", help="training loops, not ops")
+    kind.add_argument("--large", action="store_true", help="ops on larger tensors")
     parser.add_argument("--results", type=Path, help="a JSON file")
     parser.add_argument("--shrink", action="store_true", help="print short programs")
     parser.add_argument("--text", action="store_true", help="print the programs only")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.kind = "loops" if options.loops else "large" if options.large else ""
+    return options
 
 
 def _span(text: str) -> tuple[int, int]:
@@ -31,18 +35,18 @@ def _span(text: str) -> tuple[int, int]:
     return int(first), int(last or first)
 
 
-def _drawer(loops: bool):
-    from fuzz.drawing import draw
+def _drawer(kind: str):
+    from fuzz.drawing import draw, draw_large
     from fuzz.loops import draw_loop
 
-    return draw_loop if loops else draw
+    return {"": draw, "large": draw_large, "loops": draw_loop}[kind]
 
 
-def _worker(first: int, last: int, loops: bool) -> None:
+def _worker(first: int, last: int, kind: str) -> None:
     """Prints one line of JSON before and one after each program."""
     from fuzz.comparison import difference
 
-    draw = _drawer(loops)
+    draw = _drawer(kind)
     for seed in range(first, last + 1):
         print(json.dumps({"seed": seed}), flush=True)
         program = draw(seed)
@@ -51,12 +55,12 @@ def _worker(first: int, last: int, loops: bool) -> None:
         print(json.dumps({"seed": seed, "found": found, "ops": ops}), flush=True)
 
 
-def _sweep(first: int, last: int, loops: bool):
+def _sweep(first: int, last: int, kind: str):
     """Yields the result of each seed; a crash of the subprocess is the result of the
     seed that it was running."""
     while first <= last:
         command = [sys.executable, "-m", "fuzz", "--worker", "--seeds", f"{first}-{last}"]  # fmt: skip
-        command += ["--loops"] if loops else []
+        command += [f"--{kind}"] if kind else []
         begun = None
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             for text in process.stdout or ():
@@ -80,13 +84,13 @@ def main() -> None:
     options = _arguments()
     first, last = _span(options.seeds)
     if options.worker:
-        _worker(first, last, options.loops)
+        _worker(first, last, options.kind)
         return
     if options.text or options.shrink:
-        _show(first, last, options.shrink, options.loops)
+        _show(first, last, options.shrink, options.kind)
         return
     agreed, ops, failed, begun = 0, {}, {}, time.monotonic()
-    for row in _sweep(first, last, options.loops):
+    for row in _sweep(first, last, options.kind):
         for name in row["ops"]:
             ops[name] = ops.get(name, 0) + 1
         if row["found"]:
@@ -107,7 +111,7 @@ def main() -> None:
     sys.exit(1 if failed else 0)
 
 
-def _show(first: int, last: int, short: bool, loops: bool) -> None:
+def _show(first: int, last: int, short: bool, kind: str) -> None:
     from fuzz.comparison import difference
     from fuzz.program import Program
     from fuzz.shrinking import shrink
@@ -118,7 +122,7 @@ def _show(first: int, last: int, short: bool, loops: bool) -> None:
         except Exception:  # eager rejects a line that needs a removed one
             return False
 
-    draw = _drawer(loops)
+    draw = _drawer(kind)
     for seed in range(first, last + 1):
         program = draw(seed)
         if short:

@@ -3,18 +3,37 @@ and no line is drawn that eager rejects."""
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from fuzz import arguments, exactness, table
 from fuzz.program import Line, Program, scope_of
 
-MOST_ELEMENTS = 300
 POOL = 9
 FLOATS = [torch.float32] * 6 + [torch.float64, torch.bfloat16, torch.float16]
 OTHERS = [torch.int64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.int16]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The tensors of a program."""
+
+    dims: dict[int, int]  #: weights of the sizes of dimensions
+    most_of_leaf: float  #: elements
+    most_of_result: int
+
+
+SMALL = Sizes({1: 3, 2: 4, 3: 6, 4: 4, 5: 2, 7: 1}, math.inf, 300)
+#: Kernels of several tiles and threads, and memory that small values don't get.
+LARGE = Sizes(
+    {1: 2, 2: 2, 3: 2, 5: 2, 8: 3, 33: 3, 64: 4, 100: 3, 257: 3, 1000: 3, 4096: 2},
+    400_000,
+    1 << 20,
+)
 
 
 class Rejected(Exception):
@@ -24,6 +43,11 @@ class Rejected(Exception):
 def draw(seed: int, shortest: int = 5, longest: int = 60) -> Program:
     drawing = Drawing(seed)
     return drawing.program(drawing.random.randint(shortest, longest))
+
+
+def draw_large(seed: int) -> Program:
+    drawing = Drawing(seed, LARGE)
+    return drawing.program(drawing.random.randint(3, 25))
 
 
 def _restorer(tensor: torch.Tensor) -> Callable[[], bool]:
@@ -50,8 +74,9 @@ def _geometry(tensor: torch.Tensor) -> tuple:
 
 
 class Drawing:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sizes: Sizes = SMALL) -> None:
         self.seed = seed
+        self.sizes = sizes
         self.random = random.Random(seed)
         self.scope = scope_of("cpu", lambda name, tensor: None)
         self.lines: list[Line] = []
@@ -99,8 +124,11 @@ class Drawing:
     def shape(self, least: int = 0, most: int = 4) -> list[int]:
         rank = self.random.choices(range(5), [1, 4, 6, 4, 2])[0]
         rank = min(max(rank, least), most)
-        sizes = [1, 2, 3, 4, 5, 7]
-        shape = [self.random.choices(sizes, [3, 4, 6, 4, 2, 1])[0] for _ in range(rank)]
+        dims, weights = list(self.sizes.dims), list(self.sizes.dims.values())
+        while True:
+            shape = [self.random.choices(dims, weights)[0] for _ in range(rank)]
+            if math.prod(shape) <= self.sizes.most_of_leaf:
+                break
         if rank and self.random.random() < 0.02:
             shape[self.random.randrange(rank)] = 0
         return shape
@@ -279,7 +307,7 @@ class Drawing:
         self.unlike[storage._cdata] = storage
 
     def _ask_result(self, result: torch.Tensor) -> None:
-        if result.numel() > MOST_ELEMENTS:
+        if result.numel() > self.sizes.most_of_result:
             raise Rejected("large")
         if result.is_complex():
             raise Rejected("complex")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch_ltc
 from fuzz import exactness, table
 from fuzz.comparison import MovedByAnUlp, difference
-from fuzz.drawing import Drawing, draw
+from fuzz.drawing import Drawing, draw, draw_large
 from fuzz.found import PROGRAMS
 from fuzz.program import Line, Program, scope_of
 from fuzz.shrinking import shrink
 
 SEEDS, EACH, FULL = 60, 10, 600
+LARGE = 30
 
 
 def _program(text: str, seed: int = 0) -> Program:
@@ -35,10 +39,19 @@ def test_full(first: int, request: pytest.FixtureRequest) -> None:
     _agree(first, 100)
 
 
-def _agree(first: int, count: int) -> None:
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("first", range(0, LARGE, EACH))
+def test_large_sample(first: int, tier: str) -> None:
+    with torch_ltc.config(tier=tier):
+        _agree(first, EACH, draw_large, "--large")
+
+
+def _agree(
+    first: int, count: int, draw: Callable[[int], Program] = draw, kind: str = ""
+) -> None:
     found = {seed: difference(draw(seed)) for seed in range(first, first + count)}
     failed = {seed: text for seed, text in found.items() if text}
-    assert not failed, f"python -m fuzz --shrink --seeds {min(failed)}: {failed}"
+    assert not failed, f"python -m fuzz {kind} --shrink --seeds {min(failed)}: {failed}"
 
 
 def test_a_seed_is_a_program() -> None:
