@@ -25,6 +25,7 @@ class Sizes:
     dims: dict[int, int]  #: weights of the sizes of dimensions
     most_of_leaf: float  #: elements
     most_of_result: int
+    factors: tuple[int, ...] = (1,)  #: of sizes that an op's rule draws
 
 
 SMALL = Sizes({1: 3, 2: 4, 3: 6, 4: 4, 5: 2, 7: 1}, math.inf, 300)
@@ -33,6 +34,7 @@ LARGE = Sizes(
     {1: 2, 2: 2, 3: 2, 5: 2, 8: 3, 33: 3, 64: 4, 100: 3, 257: 3, 1000: 3, 4096: 2},
     400_000,
     1 << 20,
+    (1, 4, 16),
 )
 
 
@@ -132,6 +134,12 @@ class Drawing:
         if rank and self.random.random() < 0.02:
             shape[self.random.randrange(rank)] = 0
         return shape
+
+    def length(self, least: int, most: int) -> int:
+        """Returns a size for a dimension of an operand that fits its op."""
+        length = self.random.randint(least, most)
+        factors = self.sizes.factors
+        return length * (self.random.choice(factors) if len(factors) > 1 else 1)
 
     def dtype(self) -> torch.dtype:
         return self.random.choice(FLOATS if self.random.random() < 0.7 else OTHERS)

@@ -18,7 +18,7 @@ def product(*letters: str, added: str | None = None, scaled: bool = False):
     to the result."""
 
     def rule(d: Drawing) -> Drawn:
-        sizes = {letter: d.random.randint(1, 5) for letter in "bnkm"}
+        sizes = {letter: d.length(1, 5) for letter in "bnkm"}
         first = letters[0]
         name = d.pick(lambda t: t.dim() == len(first) and t.dtype != torch.bool)
         dtype = F32
@@ -50,12 +50,12 @@ def convolution(d: Drawing) -> Drawn:
     number = d.random.choice([1, 2, 2, 2, 3])
     groups = d.random.choice([1, 1, 2])
     transposed = d.random.random() < 0.3
-    channels, outputs = 2 * d.random.randint(1, 2), 2 * d.random.randint(1, 2)
+    channels, outputs = 2 * d.length(1, 2), 2 * d.length(1, 2)
     kernel = [d.random.randint(1, 3) for _ in range(number)]
-    image = [d.random.randint(3, 5) for _ in range(number)]
+    image = [d.length(3, 5) for _ in range(number)]
     dtype = d.random.choice([F32, F32, torch.float64, torch.bfloat16])
     a = Drawn()
-    a.tensor(d.leaf([d.random.randint(1, 2), channels, *image], dtype))
+    a.tensor(d.leaf([d.length(1, 2), channels, *image], dtype))
     weight = [channels, outputs // groups] if transposed else [outputs, channels // groups]  # fmt: skip
     a.tensor(d.leaf([*weight, *kernel], dtype))
     if d.random.random() < 0.5:
@@ -89,7 +89,7 @@ def _image(d: Drawing) -> Drawn:
     found = d.pick(
         lambda t: t.dim() in (3, 4) and is_float(t) and min(t.shape[-2:]) > 2
     )
-    shape = [2, d.random.randint(1, 3), d.random.randint(3, 6), 4]
+    shape = [2, d.length(1, 3), d.length(3, 6), 4]
     a.tensor(found or d.leaf(shape[d.random.randint(0, 1) :], F32))
     return a
 

@@ -79,6 +79,8 @@ public:
     const Tensor self =
         torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
     useOwnSizes(self);
+    if (isLazyWrapper(self))
+      restoreDroppedValue(self);
     previous.callBoxed(op, keys, stack);
     const c10::IValue &result = stack->back();
     if (result.isTensor())

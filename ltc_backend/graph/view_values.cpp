@@ -70,6 +70,16 @@ static void dropValue(FunctionalTensorWrapper &wrapper) {
   wrapper.replace_(dropped, /*from_lazy_regenerate=*/true);
 }
 
+void torch_ltc::restoreDroppedValue(const Tensor &wrapper) {
+  auto *impl = static_cast<FunctionalTensorWrapper *>(
+      wrapper.unsafeGetTensorImpl());
+  if (impl->is_up_to_date() || !isLazyTensor(impl->value()))
+    return;
+  TensorDataPtr value = tensorDataOf(impl->value());
+  if (!value->isPending() && !value->data()->buffer())
+    at::functionalization::impl::sync(wrapper);
+}
+
 // An entry's pointer isn't used for a new object, because the weak reference
 // keeps the memory of the old one.
 void ViewValues::note(const Tensor &wrapper) {

@@ -40,6 +40,10 @@ functionalMemory(const at::Tensor &wrapper) {
   return functionalMemory(*wrapper.unsafeGetTensorImpl());
 }
 
+/// Derives the value of a wrapper again if it was dropped. torch's kernels of
+/// views take the value of their operand even if it is outdated (2.13).
+void restoreDroppedValue(const at::Tensor &wrapper);
+
 /// The wrappers of one thread whose values may have to be dropped. Guarded by
 /// the trace lock.
 class ViewValues {
