@@ -260,7 +260,10 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
   if (onCpu.readsMemory) {
     ResultRef operand = graph->operands[node.firstOperand];
     at::Tensor &value = values[operand.position][operand.index];
-    value = value.contiguous();
+    // The offset in memory is part of the op's arguments, but here the value may
+    // be a view, although it is a tensor of its own in the graph.
+    if (!value.is_contiguous() || value.storage_offset() != 0)
+      value = value.clone(at::MemoryFormat::Contiguous);
   }
   torch::jit::Stack stack = argumentsOf(position, prepared, values, scalars);
   if (onCpu.writtenView &&

@@ -37,7 +37,6 @@ TORCH_DECOMPOSITIONS = (
     # matrices and positions
     "_weight_norm_interface",
     "diag_embed",
-    "isin.Tensor_Tensor",
     "rot90",
     "trace",
     # special functions
@@ -81,6 +80,7 @@ PYTHON_DECOMPOSITIONS = {
     "max_unpool3d": "pooling.max_unpool3d",
     "median": "reduction.median",
     "multi_margin_loss": "loss.multi_margin_loss",
+    "isin.Tensor_Tensor": "indexing.isin",
     "multi_margin_loss_backward": "loss.multi_margin_loss_backward",
     "multilabel_margin_loss_backward": "loss.multilabel_margin_loss_backward",
     "multilabel_margin_loss_forward": "loss.multilabel_margin_loss_forward",
