@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
@@ -36,8 +37,13 @@ public:
     c10::IValue &self = (*stack)[begin];
     const c10::IValue &device = (*stack)[begin + deviceArgument];
     if (device.isNone() || device.toDevice().is_lazy() ||
-        !isLazyWrapper(self.toTensor()))
-      return previous.callBoxed(op, keys, stack);
+        !isLazyWrapper(self.toTensor())) {
+      previous.callBoxed(op, keys, stack);
+      const at::Tensor &result = stack->back().toTensor();
+      if (isLazyWrapper(result))
+        giveOwnVersion(result);
+      return;
+    }
     const at::Tensor &like = self.toTensor();
     self = at::empty_strided(like.sizes(), like.strides(),
                              like.options().device(device.toDevice()));

@@ -403,10 +403,11 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
     return tensor;
   at::Tensor wrapper =
       at::functionalization::impl::to_functional_tensor(tensor);
-  // Replaces the version counter, which a wrapper shares with its value:
-  // torch's factories return a copy of a tensor whose counter is shared, and a
-  // mode wouldn't know that copy (torch 2.13).
-  if (isForPython && !wrapper.is_inference())
-    wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
+  giveOwnVersion(wrapper);
   return wrapper;
+}
+
+void torch_ltc::giveOwnVersion(const at::Tensor &wrapper) {
+  if (!wrapper.is_inference())
+    wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
 }

@@ -186,6 +186,11 @@ bool isPacked(const at::Tensor &tensor);
 /// (for example, of a factory or of a move from the CPU). Returns the tensor
 /// unchanged inside functionalization.
 at::Tensor wrapIfOutside(at::Tensor tensor);
+/// Replaces the version counter of a new wrapper, which the wrapper shares with
+/// its value. torch's factories return a copy of a tensor whose counter is
+/// shared, and a dispatch mode or torch.jit.trace wouldn't know that copy
+/// (torch 2.13).
+void giveOwnVersion(const at::Tensor &wrapper);
 
 } // namespace torch_ltc
 

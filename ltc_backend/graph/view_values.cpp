@@ -71,8 +71,8 @@ static void dropValue(FunctionalTensorWrapper &wrapper) {
 }
 
 void torch_ltc::restoreDroppedValue(const Tensor &wrapper) {
-  auto *impl = static_cast<FunctionalTensorWrapper *>(
-      wrapper.unsafeGetTensorImpl());
+  auto *impl =
+      static_cast<FunctionalTensorWrapper *>(wrapper.unsafeGetTensorImpl());
   if (impl->is_up_to_date() || !isLazyTensor(impl->value()))
     return;
   TensorDataPtr value = tensorDataOf(impl->value());
