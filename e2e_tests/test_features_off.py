@@ -43,7 +43,10 @@ FEATURES = {
         "false",
         "package/test_debug.py::test_texts_have_locations_unless_switched_off",
     ),
-    "head_start": ("off", "backend/test_head_start.py::test_training_step"),
+    "head_start": (
+        "off",
+        "backend/test_head_start.py::test_the_default_and_no_worker",
+    ),
     "keep_programs": ("0", "package/test_debug.py"),
     "keep_weights": (
         "false",
@@ -54,7 +57,10 @@ FEATURES = {
         "backend/test_trace_cache.py"
         "::test_a_steady_loop_reuses_all_from_the_third_step_on",
     ),
-    "tier": ("interpret", "backend/test_donation.py::test_in_place_update_overwrites"),
+    "tier": (
+        "interpret",
+        "training/test_disk_cache.py::test_second_process_compiles_nothing",
+    ),
     "varying_numbers": (
         "off",
         "backend/test_varying_numbers.py::test_gradients_of_a_moving_slice",
