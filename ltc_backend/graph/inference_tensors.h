@@ -22,7 +22,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <optional>
-#include <string_view>
 
 namespace torch_ltc {
 
@@ -58,11 +57,11 @@ public:
       begin();
   }
 
-  /// Has an effect only if the op may create memory, as `zeros` and
-  /// `zeros_like` do.
-  NewMemory(std::string_view opName, bool hasTensorArgument) {
+  /// Has an effect only if the op creates memory, because it has no tensor
+  /// argument (`zeros`), or only uses the sizes of its tensor (`zeros_like`).
+  explicit NewMemory(const OpRecord &record) {
     if (c10::InferenceMode::is_enabled() &&
-        (!hasTensorArgument || opName.find("_like") != std::string_view::npos))
+        (!record.hasTensorArgument || record.updates.empty()))
       begin();
   }
 

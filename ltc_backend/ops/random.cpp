@@ -117,8 +117,7 @@ at::Tensor withoutGaps(const at::Tensor &numbers) {
 /// Returns the op that draws into its first tensor and whose functional form is
 /// `record`; none for constructors and ops such as `rand_like`.
 std::optional<OperatorHandle> inPlaceOp(const OpRecord &record) {
-  if (!record.hasTensorArgument ||
-      record.name.find("_like") != std::string::npos)
+  if (!record.hasTensorArgument || record.updates.empty())
     return std::nullopt;
   c10::OperatorName name = record.handle->operator_name();
   constexpr std::string_view suffix = "_functional";
@@ -149,7 +148,7 @@ public:
     }
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
-    NewMemory newMemory(record.name, record.hasTensorArgument);
+    NewMemory newMemory(record);
     bool isWritten = inPlace.has_value();
     at::Tensor result = drawn(
         [drawing = inPlace.value_or(op), isWritten, arguments] {

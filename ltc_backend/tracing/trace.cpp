@@ -232,7 +232,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
   ModeOfResults mode(isViewOrInverse(record), arguments);
-  NewMemory newMemory(record.name, record.hasTensorArgument);
+  NewMemory newMemory(record);
   bool isInPlace = std::exchange(inPlaceRecord, nullptr) == &record;
   if (isInPlace)
     rule = StrideRule::LikeSelf;
