@@ -65,12 +65,13 @@ llvm::Error checkFolder(const std::string &path, const struct stat &status,
                    path);
   bool isSticky = (status.st_mode & S_ISVTX) && !isCache;
   if ((status.st_mode & S_IWOTH) && !isSticky)
-    return failure("every user may write '{0}', and so could put code in it "
-                   "(chmod o-w helps)",
-                   path);
+    return failure(
+        "every user may write to '{0}', and so could put code in it: "
+        "remove the permission with 'chmod o-w'",
+        path);
   if ((status.st_mode & S_IWGRP) && !isSticky)
-    return failure("its group may write '{0}', and so could put code in it "
-                   "(chmod g-w helps)",
+    return failure("its group may write to '{0}', and so could put code in it: "
+                   "remove the permission with 'chmod g-w'",
                    path);
   return llvm::Error::success();
 }

@@ -83,8 +83,8 @@ llvm::Error CommandVerifier::use(const char *name, bool present,
   if (!present)
     return failure("operand {0} is missing", name);
   if (ref.buffer() >= uint32_t(executable.buffers_size()))
-    return failure("operand {0} names buffer {1} of {2}", name, ref.buffer(),
-                   executable.buffers_size());
+    return failure("operand {0} refers to buffer {1}, but the program has {2}",
+                   name, ref.buffer(), executable.buffers_size());
   const Buffer &buffer = executable.buffers(ref.buffer());
   if (ref.offset() > buffer.bytes() || bytes > buffer.bytes() - ref.offset())
     return failure("operand {0} covers {1} bytes at offset {2} of buffer {3}, "
@@ -144,8 +144,8 @@ llvm::Error CommandVerifier::checkNoOverlap() const {
 
 llvm::Error CommandVerifier::verifyCall(const KernelCall &call) {
   if (call.kernel() >= uint32_t(executable.kernels_size()))
-    return failure("it calls kernel {0} of {1}", call.kernel(),
-                   executable.kernels_size());
+    return failure("it calls kernel {0}, but the program has {1}",
+                   call.kernel(), executable.kernels_size());
   if (call.trip_count() < 0 || call.grain() < 0)
     return failure("trip count {0} or grain {1} is negative", call.trip_count(),
                    call.grain());

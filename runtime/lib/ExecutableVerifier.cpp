@@ -49,8 +49,9 @@ llvm::Error verifyOutputs(const Executable &executable) {
     if (output.has_updated_parameter()) {
       uint32_t updated = output.updated_parameter();
       if (updated >= uint32_t(executable.parameters_size()))
-        return failure("output {0} updates parameter {1} of {2}", i, updated,
-                       executable.parameters_size());
+        return failure(
+            "output {0} updates parameter {1}, but the program has {2}", i,
+            updated, executable.parameters_size());
       if (tensorBytes(executable.parameters(updated).type()) !=
           tensorBytes(output.type()))
         return failure("output {0} can't update parameter {1}: their "
@@ -66,8 +67,9 @@ llvm::Error verifyOutputs(const Executable &executable) {
     uint32_t parameter =
         isDonated ? output.donated_parameter() : output.forwarded_parameter();
     if (parameter >= uint32_t(executable.parameters_size()))
-      return failure("output {0} names parameter {1} of {2}", i, parameter,
-                     executable.parameters_size());
+      return failure(
+          "output {0} refers to parameter {1}, but the program has {2}", i,
+          parameter, executable.parameters_size());
     const TensorType &type = executable.parameters(parameter).type();
     if (tensorBytes(type) != tensorBytes(output.type()))
       return failure("output {0} has {1} bytes, but its parameter {2} has {3}",
@@ -108,8 +110,8 @@ llvm::Error verifyIndex(int buffer, const char *table, uint32_t index,
                         int count) {
   if (index < uint32_t(count))
     return llvm::Error::success();
-  return failure("buffer {0} names {1} {2} of {3}", buffer, table, index,
-                 count);
+  return failure("buffer {0} refers to {1} {2}, but the program has {3}",
+                 buffer, table, index, count);
 }
 
 llvm::Error verifyArenaBuffer(int index, uint64_t offset, uint64_t bytes,
@@ -119,7 +121,7 @@ llvm::Error verifyArenaBuffer(int index, uint64_t offset, uint64_t bytes,
                    offset);
   if (offset > arenaBytes || bytes > arenaBytes - offset)
     return failure(
-        "buffer {0} ({1} bytes at {2}) leaves the arena of {3} bytes", index,
+        "buffer {0} ({1} bytes at {2}) exceeds the arena of {3} bytes", index,
         bytes, offset, arenaBytes);
   return llvm::Error::success();
 }

@@ -20,8 +20,9 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
       hasBuffers &= part.buffer() < uint32_t(executable.buffers_size());
     });
   if (!hasBuffers)
-    return failure("a command names a buffer beyond its {0}",
-                   executable.buffers_size());
+    return failure(
+        "a command refers to a buffer that doesn't exist: the program has {0}",
+        executable.buffers_size());
   int places = 0;
   forEachNumber(executable, [&](int64_t &) { ++places; });
   if (places != form.places_size())
@@ -29,31 +30,32 @@ llvm::Error torch_ltc::runtime::verifyGeneralForm(Executable &executable) {
                    places, form.places_size());
   for (uint32_t place : form.places())
     if (place > uint32_t(form.numbers_size()))
-      return failure("a place names number {0} of {1}", place,
-                     form.numbers_size());
+      return failure("a place refers to number {0}, but the program has {1}",
+                     place, form.numbers_size());
   for (uint32_t number : form.checks())
     if (number >= uint32_t(form.numbers_size()))
-      return failure("a check names number {0} of {1}", number,
-                     form.numbers_size());
+      return failure("a check refers to number {0}, but the program has {1}",
+                     number, form.numbers_size());
   if (form.scalars_size() > executable.scalars_size())
     return failure("its general form has {0} scalars, but the program has {1}",
                    form.scalars_size(), executable.scalars_size());
   for (uint32_t number : form.scalars())
     if (number >= uint32_t(form.numbers_size()))
-      return failure("a scalar names number {0} of {1}", number,
-                     form.numbers_size());
+      return failure("a scalar refers to number {0}, but the program has {1}",
+                     number, form.numbers_size());
   if (form.orders_size() % 2)
     return failure("its general form has {0} compared numbers",
                    form.orders_size());
   for (uint32_t number : form.orders())
     if (number >= uint32_t(form.numbers_size()))
-      return failure("an order names number {0} of {1}", number,
-                     form.numbers_size());
+      return failure("an order refers to number {0}, but the program has {1}",
+                     number, form.numbers_size());
   for (const Kernel &kernel : executable.kernels())
     for (uint32_t number : kernel.numbers())
       if (number >= uint32_t(form.numbers_size()))
-        return failure("kernel '{0}' names number {1} of {2}", kernel.symbol(),
-                       number, form.numbers_size());
+        return failure(
+            "kernel '{0}' refers to number {1}, but the program has {2}",
+            kernel.symbol(), number, form.numbers_size());
   return llvm::Error::success();
 }
 

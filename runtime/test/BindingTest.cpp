@@ -260,7 +260,7 @@ TEST(Binding, RefusesDamagedForms) {
       "its general form has");
   EXPECT_CONTAINS(
       damaged([](Executable &e) { e.mutable_general()->set_places(0, 1000); }),
-      "names number 1000");
+      "refers to number 1000");
   EXPECT_CONTAINS(
       damaged([](Executable &e) { e.mutable_general()->add_orders(0); }),
       "compared numbers");
@@ -268,15 +268,15 @@ TEST(Binding, RefusesDamagedForms) {
                     e.mutable_general()->add_orders(0);
                     e.mutable_general()->add_orders(1000);
                   }),
-                  "an order names number 1000");
+                  "an order refers to number 1000");
   EXPECT_CONTAINS(
       damaged([](Executable &e) { e.mutable_kernels(0)->add_numbers(1000); }),
-      "names number 1000");
+      "refers to number 1000");
   EXPECT_CONTAINS(
       damaged([](Executable &e) {
         e.mutable_commands(2)->mutable_copy()->mutable_source()->set_buffer(99);
       }),
-      "names a buffer");
+      "refers to a buffer");
   // An absent operand isn't taken for the start of the first buffer.
   Executable message = generalLibraryProgram();
   message.mutable_commands(1)->mutable_copy()->clear_source();

@@ -57,9 +57,10 @@ TEST_F(CacheTrustTest, FoldersThatOthersMayWrite) {
   struct {
     mode_t mode;
     const char *reason;
-  } cases[] = {{0777, "every user may write"}, {0775, "its group may write"},
-               {0770, "its group may write"},  {0702, "every user may write"},
-               {0720, "its group may write"},  {01777, "every user may write"}};
+  } cases[] = {
+      {0777, "every user may write to"}, {0775, "its group may write to"},
+      {0770, "its group may write to"},  {0702, "every user may write to"},
+      {0720, "its group may write to"},  {01777, "every user may write to"}};
   for (auto [mode, reason] : cases) {
     setMode(directory, 0700);
     expectRefused(
@@ -73,7 +74,7 @@ TEST_F(CacheTrustTest, ParentsThatOthersMayWrite) {
     for (mode_t mode : {0777, 0775}) {
       expectRefused(
           path, [&] { setMode(directory + parent, mode); },
-          "may write '" + directory + parent + "'");
+          "may write to '" + directory + parent + "'");
       setMode(directory + parent, 0755);
     }
   // In a folder with the sticky bit, like /tmp, nobody can replace another
@@ -111,7 +112,7 @@ TEST_F(CacheTrustTest, LinksAreFollowedToWhatTheyName) {
   EXPECT_EQ(far.lookup("key"), "value");
   expectRefused(
       directory + "/far", [&] { setMode(directory + "/real", 0770); },
-      "its group may write '" + directory + "/real'");
+      "its group may write to '" + directory + "/real'");
   fs::create_directory_symlink("round", directory + "/round");
   TestCache round(directory + "/round");
   expectMemoryServes(round, "can't be used");

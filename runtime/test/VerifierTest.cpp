@@ -119,8 +119,10 @@ TEST(Verifier, Signature) {
 }
 
 TEST(Verifier, Outputs) {
-  DAMAGE("parameter 9 of 2", e.mutable_outputs(1)->set_forwarded_parameter(9));
-  DAMAGE("parameter 2 of 2", e.mutable_outputs(2)->set_donated_parameter(2));
+  DAMAGE("parameter 9, but the program has 2",
+         e.mutable_outputs(1)->set_forwarded_parameter(9));
+  DAMAGE("parameter 2, but the program has 2",
+         e.mutable_outputs(2)->set_donated_parameter(2));
   DAMAGE("both donated and forwarded",
          e.mutable_outputs(1)->set_donated_parameter(1));
   DAMAGE("its parameter 0 has",
@@ -143,26 +145,30 @@ TEST(Verifier, Kernels) {
 
 TEST(Verifier, Buffers) {
   DAMAGE("buffer 0 has no place", e.mutable_buffers(0)->clear_place());
-  DAMAGE("names parameter 2 of 2", e.mutable_buffers(0)->set_parameter(2));
-  DAMAGE("names output 3 of 3", e.mutable_buffers(2)->set_output(3));
-  DAMAGE("names scalar 1 of 1", e.mutable_buffers(3)->set_scalar(1));
-  DAMAGE("names constant 1 of 1", e.mutable_buffers(4)->set_constant(1));
+  DAMAGE("refers to parameter 2, but the program has 2",
+         e.mutable_buffers(0)->set_parameter(2));
+  DAMAGE("refers to output 3, but the program has 3",
+         e.mutable_buffers(2)->set_output(3));
+  DAMAGE("refers to scalar 1, but the program has 1",
+         e.mutable_buffers(3)->set_scalar(1));
+  DAMAGE("refers to constant 1, but the program has 1",
+         e.mutable_buffers(4)->set_constant(1));
   DAMAGE("buffer 0 has 4096 bytes, but its parameter 0 has 2048",
          e.mutable_buffers(0)->set_bytes(4096));
   DAMAGE("its scalar 0 has 8", e.mutable_buffers(3)->set_bytes(16));
   DAMAGE("its constant 0 has 64", e.mutable_buffers(4)->set_bytes(65));
   DAMAGE("unaligned arena offset 8", e.mutable_buffers(5)->set_arena_offset(8));
-  DAMAGE("leaves the arena", e.mutable_buffers(5)->set_arena_offset(64));
+  DAMAGE("exceeds the arena", e.mutable_buffers(5)->set_arena_offset(64));
   DAMAGE("temporaries need", e.set_arena_bytes(~uint64_t(0)));
-  DAMAGE("leaves the arena",
+  DAMAGE("exceeds the arena",
          e.mutable_buffers(5)->set_arena_offset(uint64_t(-64)));
-  DAMAGE("leaves the arena", e.mutable_buffers(5)->set_bytes(uint64_t(-1)));
-  DAMAGE("leaves the arena", e.set_arena_bytes(1023));
+  DAMAGE("exceeds the arena", e.mutable_buffers(5)->set_bytes(uint64_t(-1)));
+  DAMAGE("exceeds the arena", e.set_arena_bytes(1023));
 }
 
 TEST(Verifier, KernelCalls) {
 #define CALL e.mutable_commands(kKernelCommand)->mutable_kernel()
-  DAMAGE("calls kernel 1 of 1", CALL->set_kernel(1));
+  DAMAGE("calls kernel 1, but the program has 1", CALL->set_kernel(1));
   DAMAGE("trip count 11 exceeds the kernel's 10", CALL->set_trip_count(11));
   DAMAGE("2 arguments, but its kernel takes 3",
          CALL->mutable_arguments()->RemoveLast());
@@ -175,7 +181,8 @@ TEST(Verifier, KernelCalls) {
          e.mutable_kernels(0)->mutable_operands(2)->set_written(true));
   DAMAGE("is negative", CALL->set_trip_count(-1));
   DAMAGE("is negative", CALL->set_grain(-1));
-  DAMAGE("names buffer 8 of 8", CALL->mutable_arguments(0)->set_buffer(8));
+  DAMAGE("refers to buffer 8, but the program has 8",
+         CALL->mutable_arguments(0)->set_buffer(8));
   DAMAGE("at offset 2049", CALL->mutable_arguments(0)->set_offset(2049));
   DAMAGE("it has no call", e.mutable_commands(kKernelCommand)->clear_call());
 #undef CALL
@@ -196,7 +203,8 @@ TEST(Verifier, Matmuls) {
   DAMAGE("operand b is missing", CALL->clear_b());
   DAMAGE("operand c is missing", CALL->clear_c());
   DAMAGE("operand bias covers", CALL->mutable_bias()->set_offset(56));
-  DAMAGE("operand bias names buffer 42", CALL->mutable_bias()->set_buffer(42));
+  DAMAGE("operand bias refers to buffer 42",
+         CALL->mutable_bias()->set_buffer(42));
   DAMAGE("c writes buffer 4, which is read-only",
          CALL->mutable_c()->set_buffer(kConstant));
   DAMAGE("c overwrites operand a", CALL->mutable_a()->set_offset(0));
