@@ -214,8 +214,9 @@ typedef struct {
   /// parameters are rank-0 tensors: i64 for integers, f64 for floats (f32 at
   /// "tosa", which has no f64).
   const char *stage;
-  /// Ops ("aten.addmm") that the compiler which reads stage "torch" or "linalg"
-  /// supports: they aren't decomposed, although our compiler decomposes them.
+  /// Ops ("aten.addmm") that our compiler decomposes, but that remain in stage
+  /// "torch" or "linalg", because the compiler that reads the stage supports
+  /// them.
   const char *const *legal_ops;
   size_t legal_op_count;
   /// If not 0, the ops that only our compiler lowers are decomposed (stage

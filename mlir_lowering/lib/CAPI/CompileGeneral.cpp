@@ -102,8 +102,8 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
     if (LtcStatus error = checkFinished(program))
       return error;
     if (program->home != samples[0]->home)
-      return makeStatus("the samples of a program weren't created beside each "
-                        "other");
+      return makeStatus("the samples of a program must be created with "
+                        "ltcProgramCreateBeside");
   }
   DiagnosticCollector diagnostics(samples[0]->context());
   std::string name = samples[0]->function.getName().str();

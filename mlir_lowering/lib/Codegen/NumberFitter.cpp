@@ -99,7 +99,7 @@ static std::string textOf(const std::array<T, kNumSamples> &number) {
   for (T value : ArrayRef(number).drop_back())
     text += (text.empty() ? "" : ", ") + std::to_string(value);
   return text + " and " + std::to_string(number.back()) +
-         " at the stand-ins, which is no known function of them";
+         " at the stand-ins, which isn't a known function of them";
 }
 
 std::string mlir::torch_ltc::unknownNumber(const SizeSamples &number) {

@@ -25,7 +25,7 @@ mlir::torch_ltc::sizeChecks(ModuleOp module, ArrayRef<SymbolicSize> symbols,
       std::optional<NumberCode> found = fitter.fit(size);
       if (!found)
         return module.emitError("the program has no form for all sizes: a size "
-                                "of a traced value is no known function of "
+                                "of a traced value isn't a known function of "
                                 "those that vary");
       code = std::move(*found);
     }

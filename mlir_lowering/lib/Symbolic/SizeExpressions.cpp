@@ -36,7 +36,7 @@ AffineExpr mlir::torch_ltc::sizeExpression(const NumberCode &code,
       stack.push_back(left.floorDiv(right));
       break;
     default:
-      llvm_unreachable("no code of a size");
+      llvm_unreachable("the instruction isn't part of the code of a size");
     }
   }
   return stack.front();
@@ -122,7 +122,7 @@ Value TorchNumberBuilder::build(const NumberCode &code,
       break;
     }
     default:
-      llvm_unreachable("no code of a size");
+      llvm_unreachable("the instruction isn't part of the code of a size");
     }
   }
   return valueOf(stack.front());

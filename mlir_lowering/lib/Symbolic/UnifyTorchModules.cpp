@@ -195,7 +195,7 @@ LogicalResult TorchUnifier::compareConstants(const OpSamples &ops,
   }
   if (!code)
     return refuse(ops[0]) << "argument " << operand << " of " << nameOf(ops[0])
-                          << " is no known function of the sizes";
+                          << " isn't a known function of the sizes";
   numbers.push_back({ops[0], operand, std::move(*code)});
   return success();
 }
@@ -274,7 +274,7 @@ LogicalResult TorchUnifier::compare() {
         Operation *op = value.getDefiningOp();
         return refuse(op ? op : functions[0])
                << "a size of " << (op ? nameOf(op) : std::string("a parameter"))
-               << " is no known function of the sizes that vary";
+               << " isn't a known function of the sizes that vary";
       }
   return success();
 }

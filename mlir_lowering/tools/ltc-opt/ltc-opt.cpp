@@ -46,7 +46,7 @@ static void printHelp(llvm::raw_ostream &stream) {
          "  --mlir-timing                      time of each pass\n"
          "  --verify-diagnostics, --split-input-file   for tests\n"
          "  --print-target-cost-model          the numbers that kernels are "
-         "planned by\n"
+         "planned with\n"
          "\n  --help-hidden lists everything, MLIR's own passes too.\n";
 }
 

@@ -100,7 +100,7 @@ public:
   /// empty list stands for all dimensions.
   SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const;
 
-  /// Elements of a list of tensors; an element that is none is a null value.
+  /// Elements of a list of tensors; null for an element that is none.
   SmallVector<Value> tensorList(unsigned position) const;
   SmallVector<Type> tensorListDtypes(unsigned position) const;
 
