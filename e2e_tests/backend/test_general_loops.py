@@ -14,9 +14,9 @@ from torch import Tensor
 from torch_ltc._backend import bindings
 
 STEPS = 14
-#: The most programs that a loop compiles: the first step's, one with varying numbers as
-#: dynamic scalars, one for all sizes, and another one if sizes of the first traces are
-#: equal by accident.
+#: The maximum number of programs that a loop compiles: the first step's, one with varying
+#: numbers as dynamic scalars, one for all sizes, and another one if sizes of the first
+#: traces are equal by accident.
 MOST_COMPILATIONS = 4
 
 #: Two functions: one returns the inputs of step i, the other computes the loss from i,

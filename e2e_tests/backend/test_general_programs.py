@@ -13,9 +13,9 @@ import torch_ltc
 from torch import nn
 
 STEPS = 12
-#: The most programs that a loop compiles: the first step's (without optimizer state), the
-#: second step's, one for all sizes, and another one if two sizes of the first traces are
-#: equal by accident.
+#: The maximum number of programs that a loop compiles: the first step's (without optimizer
+#: state), the second step's, one for all sizes, and another one if two sizes of the first
+#: traces are equal by accident.
 MOST_COMPILATIONS = 4
 
 Batch = Callable[[random.Random], tuple[torch.Tensor, ...]]

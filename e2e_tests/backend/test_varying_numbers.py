@@ -15,8 +15,9 @@ from torch import nn
 from torch_ltc._backend import bindings
 
 NUM_STEPS = 32
-#: The most programs that a loop needs: one with constants, one with dynamic scalars, and
-#: more if the live tensors of the first steps differ from those of later steps.
+#: The maximum number of programs that a loop needs: one with constants, one with dynamic
+#: scalars, and more if the live tensors of the first steps differ from those of later
+#: steps.
 MOST_PROGRAMS = 4
 
 Loop = Callable[[str], list[torch.Tensor]]

@@ -220,7 +220,7 @@ def test_joins_and_checks_are_commands() -> None:
     assert {"check_bounds", "join", "matmul", "kernel_call"} <= set(kinds)
     check = plan.commands[kinds.index("check_bounds")]
     (place,) = {plan.buffers[index].place for index in check.operands}
-    assert place == "parameter" and not check.results, "a check is no copy"
+    assert place == "parameter" and not check.results, "a check isn't a copy"
     join = plan.commands[kinds.index("join")]
     assert set(join.operands) == set(join.results), "parts are written in the whole"
     assert join.bytes == plan.buffers[join.results[0]].bytes == 12 * 16 * 4

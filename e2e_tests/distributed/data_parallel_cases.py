@@ -396,8 +396,8 @@ def compare_synchronized(rank: int, tier: str) -> None:
 
 
 def show_lanes(rank: int) -> None:
-    """A dump's page shows each bucket's collective beside the commands that run
-    meanwhile, and profiles name the kind of collective."""
+    """A dump's page shows each bucket's collective next to the commands that run meanwhile,
+    and profiles name the kind of collective."""
     import torch_ltc
     from torch_ltc import dump_page
 

@@ -1,5 +1,6 @@
-"""Threads of a process that use collectives at the same time, each in groups of its own, and
-in another order on each rank. Each rank of test_threads.py calls these functions."""
+"""Threads of a process that use collectives at the same time, each in groups of its own,
+and in a different order on each rank. Each rank of test_threads.py calls these
+functions."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def train_in_threads(rank: int) -> None:
 
 
 def _watch(device: str, group, seed: int) -> object:
-    """The first group's thread trains; the second one's reduces a metric now and then."""
+    """The first group's thread trains; the second group's thread occasionally reduces a
+    metric."""
     return _sums(device, group, seed) if seed else _train(device, group, seed)
 
 
@@ -189,7 +191,8 @@ def share_weights(rank: int) -> None:
 
 
 def fail_in_one_thread(rank: int) -> None:
-    """If ranks don't meet in one thread's group, the other thread's collectives go on."""
+    """If ranks don't meet in one thread's group, the other thread's collectives
+    continue."""
     short = dist.new_group(timeout=datetime.timedelta(seconds=4))
     other = dist.new_group()
     errors: list[str] = []

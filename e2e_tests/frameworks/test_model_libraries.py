@@ -116,7 +116,7 @@ def test_diffusers(tier: str, tmp_path: Path) -> None:
 def test_timm() -> None:
     timm = pytest.importorskip(
         "timm",
-        reason="timm needs a torchvision that loads beside this build of torch",
+        reason="timm needs a torchvision that can be loaded with this build of torch",
         exc_type=(ImportError, RuntimeError),
     )
 

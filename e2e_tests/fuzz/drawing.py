@@ -265,7 +265,7 @@ class Drawing:
         if op.base == "copy" and exactness.overlaps_itself(tensors[0]):
             raise Rejected("eager's result overlaps itself")
         if op.family == "linear" and not all(t.numel() for t in tensors):
-            raise Rejected("eager's addmv of nothing has self's shape")
+            raise Rejected("eager's addmv of an empty matrix has self's shape")
         if target is None:
             return
         if op.view and target.grad_fn is not None and not target._is_view():

@@ -30,7 +30,7 @@ v1 = aten.atan2.default(v0, v0)
 v0 = aten.linspace.default(0.75, -2, 6, dtype=torch.int64, device=device)
 """,
     # torch's functionalization subtracts bools, which raises an error.
-    "write to nothing of an expanded bool": """
+    "write to an empty view of an expanded bool": """
 v0 = grid(666, [4, 4, 3], torch.bool)
 v1 = aten.expand.default(v0, [2, 4, 4, 3])
 v2, v3 = aten.split_with_sizes.default(v1, [0, 2], 0)
@@ -44,7 +44,7 @@ v2 = grid(111, [], torch.bfloat16)
 aten.mul_.Tensor(v1, v2)
 """,
     # A tensor without elements isn't expanded, even if it has a stride of 0.
-    "write to nothing of stride 0": """
+    "write to an empty view of stride 0": """
 v0 = grid(462, [3, 0, 1], torch.float32)
 v1 = aten.squeeze.default(v0)
 aten.atan_.default(v1)
@@ -60,7 +60,7 @@ v0 = below(4, 426, [3])
 v1 = aten.lgamma.default(v0)
 aten.sqrt_.default(v1)
 """,
-    "division of nothing by zero": """
+    "division of an empty tensor by zero": """
 v0 = grid(116, [7, 3, 0], torch.int64)
 aten.floor_divide_.Scalar(v0, 0)
 """,
@@ -104,7 +104,7 @@ v1 = aten.var.correction(v0, None, correction=-1.5, keepdim=False)
 """,
     # On devices other than the CPU, autograd replays a view whose base has a history; it
     # rejects the replay for bool.
-    "comparison with what requires a gradient into a view": """
+    "comparison with a tensor that requires a gradient, into a view": """
 v0 = grid(1, [1, 3], torch.bool)
 v1 = aten.unsqueeze.default(v0, 2)
 v2 = grid(99, [], torch.float64).requires_grad_()
@@ -120,7 +120,7 @@ v6 = below(4, 449, [5, 4])
 aten.bitwise_right_shift_.Tensor(v4, v6)
 """,
     # Terms below the smallest float16 number are rounded to zero or to that number.
-    "sum of what float16 rounds off": """
+    "sum of terms that float16 rounds off": """
 v0 = grid(1, [3, 3, 4, 1], torch.int64)
 v1 = below(3, 221, [1, 3])
 v2 = below(3, 491, [1, 3])
@@ -130,7 +130,7 @@ v5 = aten.sinc.default(v4)
 v6 = aten.sum.dim_IntList(v5, None, False, dtype=torch.float16)
 """,
     # The op's name starts with `copy`, the name of an op that preserves strides.
-    "a draw into what copysign makes of an overlapping view": """
+    "a draw into the copysign of an overlapping view": """
 v0 = grid(596, [3], torch.float32).requires_grad_()
 v1 = aten.as_strided.default(v0, [3, 1, 2], [0, 1, 1])
 v2 = aten.copysign.Scalar(v1, 0.75)
@@ -220,7 +220,7 @@ aten.as_strided_.default(v0, [1], [0])
 v2 = aten.as_strided.default(v1, [], [])
 """,
     # The operand of lgamma is just below a pole.
-    "lgamma of what mish has left": """
+    "lgamma of a result of mish": """
 v7 = grid(777, [1, 2, 3, 5], torch.float32)
 v8 = grid(788, [2, 1, 1, 1], torch.float32).requires_grad_()
 v9 = noise(200, [2], torch.float32)

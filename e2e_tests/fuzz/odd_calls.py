@@ -34,7 +34,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 #: Patterns of ops that aren't compared, with the reason.
 LEFT_OUT = {
     r"^(new_)?empty|^resize|^_efficientzerotensor": "uninitialized memory",
-    r"^(native_batch_norm|_native_batch_norm_legit)": "writes what its schema says it reads",
+    r"^(native_batch_norm|_native_batch_norm_legit)": "writes an argument that its schema declares as read",
     r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
     # For these ops, eager reads past the end of operands, or crashes.
     r"^(embedding|nll_loss|fractional|adaptive_max|max_unpool|native_\w+|_embedding_bag|"

@@ -27,7 +27,7 @@ LEFT_OUT = {
     "lift_fresh_copy": "made by torch.tensor only",
     "native_dropout_backward": "gradients draw it",
     "sort": "equal elements in no order; sort.stable is drawn",
-    "log_sigmoid_backward": "reads what log_sigmoid_forward left; gradients draw it",
+    "log_sigmoid_backward": "reads the buffer of log_sigmoid_forward; gradients draw it",
     "_functional_assert_async.msg": "ends the step unless its operand is true",
     "exponential": "only the in-place form can be called",
 }

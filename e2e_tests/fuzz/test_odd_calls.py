@@ -38,18 +38,18 @@ FOUND = {
     "a broadcast gradient of a diagonal": (aten.diagonal_backward.default, torch.ones(1), [3, 4], 0, 0, 1),
     "of a row": (aten.select_backward.default, torch.ones(1), [3, 4], 0, 1),
     "of some rows": (aten.slice_backward.default, torch.ones(1, 4), [3, 4], 0, 0, 2, 1),
-    "a softmax of another dtype": (aten._softmax_backward_data.default, LOGITS.double(), LOGITS.double(), 1, torch.float32),
-    "an embedding's gradient of another rank": (aten.embedding_dense_backward.default, torch.ones(3), CLASSES, 4, -1, False),
-    "integers for an op of floats": (aten.mish.default, CLASSES),
-    "bools for an op of floats": (aten.softplus.default, CLASSES > 0),
+    "a softmax with a different dtype": (aten._softmax_backward_data.default, LOGITS.double(), LOGITS.double(), 1, torch.float32),
+    "an embedding's gradient with a different rank": (aten.embedding_dense_backward.default, torch.ones(3), CLASSES, 4, -1, False),
+    "integers for an op that requires floats": (aten.mish.default, CLASSES),
+    "bools for an op that requires floats": (aten.softplus.default, CLASSES > 0),
     "a weight that would broadcast": (aten.native_group_norm_backward.default, torch.ones(1, 2, 3), torch.ones(1, 2, 3), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1), 1, 2, 3, 1, [True, True, True]),
-    "a source of another dtype": (aten.as_strided_scatter.default, torch.ones(1), torch.tensor(2.5, dtype=torch.float64), [], [], 0),
-    "a convolution of another gradient": (aten.convolution_backward.default, torch.ones(1, 1, 3), torch.ones(1, 1, 5), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0], 1, [True, True, False]),
+    "a source with a different dtype": (aten.as_strided_scatter.default, torch.ones(1), torch.tensor(2.5, dtype=torch.float64), [], [], 0),
+    "a convolution with a gradient of different sizes": (aten.convolution_backward.default, torch.ones(1, 1, 3), torch.ones(1, 1, 5), torch.ones(1, 1, 2), None, [1], [0], [1], False, [0], 1, [True, True, False]),
     "flip of a number": (aten.flip.default, torch.tensor(2.5), [0]),
-    "a list of one stride": (aten.convolution.default, torch.ones(1, 1, 5, 5), torch.ones(1, 1, 2, 2), None, [1], [0], [1], False, [0], 1),
+    "a list with one stride": (aten.convolution.default, torch.ones(1, 1, 5, 5), torch.ones(1, 1, 2, 2), None, [1], [0], [1], False, [0], 1),
     "no input channels": (aten.convolution.default, torch.ones(2, 0, 8), torch.ones(4, 0, 3), torch.ones(4), [1], [0], [1], False, [0], 1),
     "the inner convolution": (aten._convolution.default, torch.ones(1, 1, 5, 5), torch.ones(2, 1, 2, 2), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, False, False, True, True),
-    "a median of no integers": (aten.nanmedian.default, torch.tensor([], dtype=torch.int64)),
+    "a median of an empty integer tensor": (aten.nanmedian.default, torch.tensor([], dtype=torch.int64)),
     "a number above int64": (aten.eq.Scalar, torch.tensor([2**64 - 1, 1], dtype=torch.uint64), 2**64 - 1),
 }  # fmt: skip
 
@@ -65,7 +65,7 @@ def test_found(name: str) -> None:
 CRASHING = {
     "no pivots": (aten.lu_unpack.default, torch.ones(3, 5), torch.zeros(0, dtype=torch.int32)),
     "pivots of another rank": (aten.lu_unpack.default, torch.ones(3, 3), torch.ones(3, 3, dtype=torch.int32)),
-    "a transform of no dimension": (aten._fft_c2r.default, torch.ones(31, dtype=torch.complex64), [-2], 0, 60),
+    "a transform along no dimension": (aten._fft_c2r.default, torch.ones(31, dtype=torch.complex64), [-2], 0, 60),
     "distances of no rows": (aten._pdist_backward.default, torch.zeros(0), torch.zeros(0, 1), -1.0, torch.ones(3)),
 }  # fmt: skip
 

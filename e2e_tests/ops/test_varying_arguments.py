@@ -255,7 +255,7 @@ CONSTANT = {
     "drawn on the host, not in the program": {
         "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
     },
-    "names a class or a row for good": {"blank", "ignore_index", "padding_idx"},
+    "identifies a class or a row, which is the same in all steps": {"blank", "ignore_index", "padding_idx"},
 }  # fmt: skip
 
 CONSTANT_OF_OP = {
