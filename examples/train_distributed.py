@@ -70,7 +70,7 @@ def main() -> None:
         model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         begin, mean = state["epoch"] + 1, state["loss"]
-        print(f"rank {rank} goes on with epoch {begin + 1}", flush=True)
+        print(f"rank {rank} continues with epoch {begin + 1}", flush=True)
 
     for epoch in range(begin, options.epochs):
         # An epoch's random numbers depend only on its index, not on earlier epochs.

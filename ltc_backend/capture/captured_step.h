@@ -6,7 +6,7 @@
 //
 //   origin        value of the parameter in the second recording
 //   Argument i    tensor argument i of the call (a CPU tensor is uploaded)
-//   Draw i        the i-th random draw, made anew by each replay
+//   Draw i        the i-th random draw, repeated by each replay
 //   Result i      result i of the first recording: state
 //   Constant i    the value of the tensor in slot i, as in the first recording
 //

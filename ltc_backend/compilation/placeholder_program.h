@@ -23,9 +23,9 @@ namespace torch_ltc {
 
 class PlaceholderProgram final : public InterpretedProgram {
 public:
-  /// `compile` is called at most once. Until then, `noteRuns` is called now and
-  /// then; it returns whether a program for all sizes may soon replace this
-  /// one.
+  /// `compile` is called at most once. Until then, `noteRuns` is called
+  /// occasionally; it returns whether a program for all sizes may soon replace
+  /// this one.
   PlaceholderProgram(GraphSnapshotPtr graph, std::function<void()> compile,
                      std::function<bool(PlaceholderProgram &)> noteRuns);
 

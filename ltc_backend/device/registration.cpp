@@ -95,8 +95,8 @@ private:
 };
 
 /// The kernel of such an op at key AutogradLazy, if its formula also runs above
-/// autograd. PyTorch's gradient of the op belongs to the row, autograd's
-/// derivative of the formula to the formula.
+/// autograd. A call that is traced by the row gets PyTorch's gradient of the
+/// op; a call that runs the formula is differentiated by autograd.
 class GradientOrFormula final : public c10::OperatorKernel {
 public:
   GradientOrFormula(const OpRecord &record, c10::SafeKernelFunction formula)

@@ -31,7 +31,7 @@ constexpr milliseconds kAnnounceAfter{1000};
 /// How long a rank whose collective failed waits for the announcements of the
 /// other ranks, which notice the failure at about the same time.
 constexpr milliseconds kWaitForAnnouncements{2000};
-/// Maximum time for questions to the job's store, which may have ended with the
+/// Maximum time for requests to the job's store, which may have ended with the
 /// rank that hosts it. Its client would wait for the group's timeout.
 constexpr milliseconds kWaitForStore{5000};
 /// Maximum number of a chain's collectives whose Python lines are stored.

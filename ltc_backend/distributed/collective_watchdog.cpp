@@ -13,8 +13,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Longer than a thread is kept from tracing by the system's scheduler, by
-/// loading a batch, or by Python's garbage collection.
+/// Longer than the usual pauses of a thread that traces: for the system's
+/// scheduler, the loading of a batch, or Python's garbage collection.
 constexpr std::chrono::milliseconds kPause{250};
 
 class Watchdog {

@@ -11,10 +11,10 @@
 
 using namespace torch_ltc;
 
-/// A sender that drops the Work never waits for its message. Waiting in its
-/// place as soon as it does so could be a deadlock: the receiver may send a
-/// message first. Without a wait, the message's copy would never be released.
-/// So this many later messages of the thread are sent before the wait.
+/// The number of later messages that a thread sends before this class waits for
+/// a message whose sender dropped the Work without waiting. Without a wait, the
+/// message's copy would never be released; an immediate wait could deadlock,
+/// because the receiver may send a message before it receives this one.
 static constexpr size_t kMaxUnwaited = 64;
 
 static void finishLater(std::function<void()> finish) {

@@ -1,10 +1,9 @@
 //===- explanations.h - Log messages for events -----------------*- C++ -*-===//
 //
-// Of the fallbacks of an op at a line, the first is logged at level info, and
-// the 10th, 100th, ... as a warning, because by then they are part of a loop.
-// Of the reads, only the first and the 10th are logged. `explainCompilation`
-// always logs: the 10th, 100th, ... program of a line as a warning, the others
-// at level info.
+// The first fallback of an op at a line is logged at level info, and the 10th,
+// 100th, ... as a warning, because by then the line is part of a loop. Only the
+// first and the 10th read are logged. `explainCompilation` always logs: the
+// 10th, 100th, ... program of a line as a warning, the others at level info.
 //
 //===----------------------------------------------------------------------===//
 

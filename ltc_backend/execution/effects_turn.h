@@ -17,8 +17,9 @@ namespace torch_ltc {
 /// The turn of a thread to schedule a graph with effects. Effects must run
 /// once, but the trace lock is released during a compilation, so another thread
 /// might schedule the same effects meanwhile. Threads whose graphs have no
-/// trace in common have their turns at the same time: otherwise each could wait
-/// for something that another rank does after the turn of the other thread.
+/// trace in common have their turns at the same time. If one waited for the
+/// other's turn to end, the ranks could deadlock: another rank may only
+/// continue after both have started.
 class EffectsTurn {
 public:
   /// Returns false if it is another thread's turn for one of `traces`. The

@@ -77,8 +77,8 @@ struct Roots {
   }
 };
 
-/// Extends `candidates` (graph/effects.h), and takes the turn of the traces of
-/// which they are a part if there are effects. Returns the traces of the
+/// Extends `candidates` (graph/effects.h), and, if there are effects, takes the
+/// turn of the traces that contain the candidates. Returns the traces of the
 /// effects.
 LiveSets takeTurn(EffectsTurn &turn, std::vector<TensorDataPtr> &candidates) {
   for (;;) {
@@ -96,8 +96,8 @@ LiveSets takeTurn(EffectsTurn &turn, std::vector<TensorDataPtr> &candidates) {
   }
 }
 
-/// The chain of collectives whose worker runs a graph with these effects; 0 for
-/// that of the calling thread.
+/// The chain of collectives whose worker runs a graph with these effects; 0
+/// means the chain of the calling thread.
 int64_t chainOf(const LiveSets &effects) {
   bool isOwn =
       effects.empty() || std::find(effects.begin(), effects.end(),
@@ -105,10 +105,10 @@ int64_t chainOf(const LiveSets &effects) {
   return isOwn ? 0 : effects[0]->chain();
 }
 
-/// Whether there are more tensors to compute than when `roots` were collected:
-/// the thread that traced the effects continued, or another thread used their
-/// results, while this one had no trace lock. New values may depend on the
-/// effects' nodes, which must run only once.
+/// Whether there are more tensors to compute than when `roots` were collected.
+/// While this thread doesn't hold the trace lock, the thread that traced the
+/// effects may continue, and other threads may use their results; the new
+/// values may depend on the effects' nodes, which must run only once.
 bool hasGrown(const Roots &roots) {
   std::vector<TensorDataPtr> tensors = roots.tensors;
   addTracesOfEffects(tensors);

@@ -48,7 +48,7 @@ bool isShort(const ScheduledStep &step) {
 struct Unfinished {
   CompletionPtr completion;
   std::vector<const Buffer *> parameters;
-  /// Whether `parameters` is filled, which a process with one worker saves.
+  /// Whether `parameters` is filled; a process with one worker doesn't fill it.
   bool areKnown = false;
 };
 

@@ -133,8 +133,8 @@ private:
     }
   }
 
-  /// Adds `size` and, of each parameter with the same shape (for example, an
-  /// optimizer's state), the size of the same dimension.
+  /// Adds `size`, and the size of the same dimension of each parameter with the
+  /// same shape (for example, an optimizer's state).
   void addBound(uint32_t size) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)

@@ -303,7 +303,7 @@ TensorAccess::TensorAccess() {
   traceLock.lock();
 }
 
-// Not inline: other libraries than this one have a `traceLock` of their own.
+// Not inline, because other libraries would have a separate `traceLock`.
 TensorAccess::~TensorAccess() { traceLock.unlock(); }
 
 c10::DispatchKeySet &torch_ltc::dispatchKeysOf(c10::TensorImpl &tensor) {

@@ -70,8 +70,8 @@ struct ArgumentSpec {
   /// program.
   bool followsSizes = false;
   /// The lowest absolute value of an integer that may differ between traces
-  /// with the same skeleton. The lowering of a lower integer may have another
-  /// form: a stride of 1 is no stride. 0 if the lowering also accepts an
+  /// with the same skeleton. Integers below it may be lowered differently: for
+  /// example, a stride of 1 needs no slice. 0 if the lowering also accepts an
   /// integer that is unknown at compile time (`varies`), or if the column
   /// `sizes` says so.
   int64_t lowest = 2;

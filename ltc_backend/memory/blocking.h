@@ -43,7 +43,8 @@ public:
   LanguageLockRelease() : lock(languageLock.load(std::memory_order_acquire)) {
     state = lock ? lock->release() : nullptr;
   }
-  /// May unwind: Python ends a daemon thread so when the interpreter finalizes.
+  /// May unwind: Python ends a daemon thread in this way when the interpreter
+  /// finalizes.
   ~LanguageLockRelease() noexcept(false) {
     if (state)
       lock->acquire(state);

@@ -15,12 +15,12 @@ struct Buffer::Owner {
 namespace {
 
 /// Raises the size up to which glibc allocates from the heap. glibc maps each
-/// larger allocation anew, and returns the end of the heap to the system if
-/// more than twice that size is free. When a program frees a mapped allocation,
-/// the limit grows to the size of this allocation. The pool seldom frees
-/// memory, so the temporaries of CPU kernels would be mapped, and their pages
-/// cleared, in each step. Therefore this function frees an allocation of the
-/// largest size that raises the limit. No page of it is touched.
+/// larger allocation separately, and returns the end of the heap to the system
+/// if more than twice that size is free. When a program frees a mapped
+/// allocation, the limit grows to the size of this allocation. The pool seldom
+/// frees memory, so the temporaries of CPU kernels would be mapped, and their
+/// pages cleared, in each step. Therefore this function frees an allocation of
+/// the largest size that raises the limit. No page of it is touched.
 void raiseMappingLimit() {
   constexpr size_t largest = (size_t(32) << 20) - (64 << 10);
   // Without `volatile`, compilers remove the two calls, because the memory

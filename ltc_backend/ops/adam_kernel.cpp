@@ -19,7 +19,7 @@
 using namespace torch_ltc;
 using at::Tensor;
 
-// A product whose sum is the next operation is fused with it only within one
+// The compiler may fuse a product with the sum that follows only within one
 // statement, as in eager's kernels.
 #pragma clang fp contract(on)
 

@@ -11,8 +11,8 @@ namespace torch_ltc {
 
 using OptionalTensor = std::optional<at::Tensor>;
 
-/// Whether the tensor exists. Autograd passes a missing tensor as none or as an
-/// undefined one.
+/// Whether the tensor exists. Autograd represents a missing tensor by None or
+/// by an undefined tensor.
 inline bool exists(const OptionalTensor &tensor) {
   return tensor && tensor->defined();
 }

@@ -25,14 +25,14 @@ namespace {
 
 using ForwardArguments = std::vector<IValue>;
 
-/// Returns the pooling's arguments. The gradient's, (grad_output, self, ...,
-/// indices), are the same except for the first and the last.
+/// Returns the pooling's arguments, given those of the gradient: (grad_output,
+/// self, ..., indices).
 ForwardArguments ofPooling(c10::ArrayRef<IValue> arguments) {
   return ForwardArguments(arguments.begin() + 1, arguments.end() - 1);
 }
 
-/// Returns the pooling's arguments, which are self and the result's sizes. The
-/// gradient's are (grad_output, self, indices).
+/// Returns the pooling's arguments, self and the result's sizes, given those of
+/// the gradient: (grad_output, self, indices).
 ForwardArguments ofAdaptivePooling(c10::ArrayRef<IValue> arguments) {
   return {arguments[1], IValue(arguments[0].toTensor().sizes().slice(
                             size_t(arguments[0].toTensor().dim() - 2)))};

@@ -1,10 +1,10 @@
 //===- temporary_values.h - Memory of values between ops --------*- C++ -*-===//
 //
 // CPU kernels allocate their results with torch's allocator for the CPU, on the
-// heap. A large value that is freed leaves a gap, of which small allocations
-// take a part, so that the gap is too small for the next value of this size:
-// the heap of an op-by-op run grew by half. So large values of such runs are
-// allocated from the pool of buffers.
+// heap. A large value that is freed leaves a gap. If a small allocation then
+// takes a part of the gap, the gap is too small for the next value of this
+// size: the heap of an op-by-op run grew by half. So large values of such runs
+// are allocated from the pool of buffers.
 //
 //===----------------------------------------------------------------------===//
 

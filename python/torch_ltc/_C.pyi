@@ -516,8 +516,8 @@ class SymbolicProgram:
         legal_ops: Sequence[str],
         bytecode: bool,
     ) -> None:
-        """`ranges`: name, least and largest value of the first symbols. Symbol i without a
-        range is named "s<i>" and has at least the value 2."""
+        """`ranges`: name, smallest and largest value of the first symbols. Symbol i without
+        a range is named "s<i>" and has at least the value 2."""
     def symbols(self) -> list[tuple[str, int, int]]: ...
     def module(self) -> bytes: ...
     def parameters(self) -> list[int]:

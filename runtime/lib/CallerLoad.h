@@ -1,12 +1,13 @@
 //===- CallerLoad.h - Share of a processor that the calling thread uses ---===//
 //
 // A step runs on a worker thread while the thread that traced it continues with
-// the next step. If the step's team and the tracing thread need more processors
-// than there are, the team waits at the end of a parallel command for the
-// member that shares a processor with the tracing thread; libgomp's waiting
-// members spin (for some milliseconds, GCC 12), and so keep the tracing thread
-// off its processor in turn. If there is much to trace, a step finishes earlier
-// with a team that leaves the tracing thread a processor.
+// the next step. If the step's team and the tracing thread together have more
+// threads than there are processors, one member of the team shares a processor
+// with the tracing thread. At the end of each parallel command, the other
+// members wait for this member; because they spin (libgomp of GCC 12, for some
+// milliseconds), the tracing thread can't use their processors. If there is
+// much to trace, a step therefore finishes earlier with a smaller team that
+// leaves one processor to the tracing thread.
 //
 //===----------------------------------------------------------------------===//
 

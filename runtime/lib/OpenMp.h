@@ -2,7 +2,7 @@
 //
 // The functions are declared here because omp.h and `#pragma omp parallel`
 // belong to the compiler: those of clang use LLVM's libomp, which would be a
-// second thread pool besides that of PyTorch and oneDNN.
+// second thread pool in addition to that of PyTorch and oneDNN.
 //
 //===----------------------------------------------------------------------===//
 

@@ -113,7 +113,7 @@ def _install() -> None:
         str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check",
         "--no-build-isolation", "--no-deps", "--no-index", "-e", ".",
     ]  # fmt: skip
-    advice = "'rm -r .venv' starts afresh"
+    advice = "'rm -r .venv' starts from scratch"
     inputs = [ROOT / "setup.py", ROOT / "pyproject.toml", PACKAGE / "version.py"]
     stamp = digest([str(PYTHON.stat().st_ino)])
     once(

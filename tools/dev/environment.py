@@ -79,7 +79,7 @@ TORCH = "torch==2.13.0"
 
 PIP_ADVICE = (
     "is the package index reachable and the disk not full? Then call again; "
-    "'rm -r .venv' starts afresh"
+    "'rm -r .venv' starts from scratch"
 )
 
 

@@ -2,7 +2,7 @@
 release publishes, in dist/, and tries the wheel on systems like those of users.
 
 The wheel supports the Pythons of the places (release_places.py). In each place it is
-installed beside torch with pip alone; the doctor must report no problem, the digits
+installed with pip alone, next to torch; the doctor must report no problem, the digits
 example must learn, and a sample of the tests must pass. With --target, AArch64's wheel is
 tried in the same way, under emulation. docs/installation.md gets the table of the results.
 Needs root and debootstrap, and qemu for AArch64.
@@ -29,9 +29,9 @@ import build
 PAGE = ROOT / "docs" / "installation.md"
 MARKS = ("<!-- results of ./dev release -->", "<!-- end of results -->")
 
-#: Packages that the trials need besides the wheel and its dependencies. The last two are
-#: dependencies of pytest on Python 3.10, which are listed because `pip download` selects
-#: dependencies for the Python that runs it.
+#: Packages that the trials need in addition to the wheel and its dependencies. The last two
+#: are dependencies of pytest on Python 3.10, which are listed because `pip download`
+#: selects dependencies for the Python that runs it.
 TEST_PACKAGES = (
     "numpy", "scikit-learn", "pytest", "pytest-timeout", "tomli", "exceptiongroup",
 )  # fmt: skip
@@ -53,7 +53,8 @@ SAMPLE = (
 #: compilations take minutes.
 EMULATED_SAMPLE = ("backend/test_linear.py", "backend/test_views.py")
 
-#: Other projects that contain an LLVM; only the first place tries the wheel beside them.
+#: Other projects that contain an LLVM; the wheel is tried together with them only in the
+#: first place.
 NEIGHBORS = ("torch-mlir==20261001", "iree-base-compiler==3.13.0")
 BESIDE_NEIGHBORS = """
 import os
@@ -73,7 +74,7 @@ assert torch_ltc.metrics()["compilations"] == 2
 """
 
 #: Measures what this package adds to `import torch`: resident memory in MB (the difference
-#: of the medians of five processes) and processor time in ms (the least of five). Linux
+#: of the medians of five processes) and processor time in ms (the minimum of five). Linux
 #: maps the pages of a file that has just been written in larger pieces than those of a file
 #: that was read, so the libraries are first dropped from the page cache.
 IMPORT_COST = """
