@@ -24,11 +24,13 @@
 #include <c10/util/ArrayRef.h>
 #include <c10/util/SmallVector.h>
 #include <string_view>
+#include <torch/csrc/lazy/core/cache.h>
 #include <torch/csrc/lazy/core/hash.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace torch_ltc {
 
@@ -100,10 +102,7 @@ class IgnoredUserModes {
 /// least recently used entry. Thread-safe.
 class ShapeCache {
 public:
-  explicit ShapeCache(size_t capacity = 4096);
-  ~ShapeCache();
-  ShapeCache(const ShapeCache &) = delete;
-  ShapeCache &operator=(const ShapeCache &) = delete;
+  explicit ShapeCache(size_t capacity = 4096) : entries(capacity) {}
 
   /// Replaces `results` and returns true if `key` is in the cache. `key` must
   /// be a hash of everything that the results depend on: op, sizes, dtypes and
@@ -111,12 +110,18 @@ public:
   bool find(const torch::lazy::hash_t &key, ResultShapes &results);
   void insert(const torch::lazy::hash_t &key,
               c10::ArrayRef<ResultShape> results);
-  void clear();
-  size_t size() const;
+  void clear() { entries.Clear(); }
+  size_t size() const { return size_t(entries.Numel()); }
 
 private:
-  struct Implementation;
-  std::unique_ptr<Implementation> implementation;
+  struct Hasher {
+    size_t operator()(const torch::lazy::hash_t &key) const {
+      return torch::lazy::HashReduce(key);
+    }
+  };
+
+  torch::lazy::Cache<torch::lazy::hash_t, std::vector<ResultShape>, Hasher>
+      entries;
 };
 
 } // namespace torch_ltc
