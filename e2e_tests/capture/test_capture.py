@@ -193,7 +193,7 @@ CHANGES = {
     "optimizer's state was replaced": load_optimizer,
     "training mode": evaluate,
     "requires_grad": freeze,
-    "another parameter, buffer or child": replace,
+    "a different parameter, buffer or child": replace,
     "an option of an optimizer": switch,
 }
 
@@ -241,7 +241,7 @@ def test_other_sizes() -> None:
             training.run(5, size)
 
     lazy = both(script)
-    assert lazy.call.fallbacks == {"tensor 0 of the arguments has another shape": 1}
+    assert lazy.call.fallbacks == {"tensor 0 of the arguments has a different shape": 1}
 
 
 def test_an_alias_sees_every_step() -> None:

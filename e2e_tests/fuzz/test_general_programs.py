@@ -56,7 +56,7 @@ class _DefinedCalls(TorchDispatchMode):
             sizes = {value.numel() for value in args[1:5] if value is not None}
             if sizes - {args[0].shape[1]}:
                 # torch 2.13 reads beyond the end of a weight that is too short.
-                raise ValueError("a weight of another length")
+                raise ValueError("a weight of a different length")
         return func(*args, **(kwargs or {}))
 
 

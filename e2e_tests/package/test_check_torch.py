@@ -74,11 +74,11 @@ def test_each_change_is_named(facts: dict[str, Any]) -> None:
         "missing registered ops": ["`aten::relu`"],
         "missing replaced names": ["`torch.Tensor.new_tensor`"],
         "missing included headers": ["`torch/library.h`"],
-        "registered ops with another schema": ["`aten::add.Tensor`"],
+        "registered ops with a different schema": ["`aten::add.Tensor`"],
         "registered ops with kernels at other keys": [
             "`aten::linear`: -CompositeImplicitAutograd"
         ],
-        "replaced names with another source": [
+        "replaced names with a different source": [
             "`torch.nn.modules.module.Module._apply`"
         ],
         "changed included headers": ["`ATen/core/Tensor.h`"],

@@ -138,22 +138,22 @@ CASES: dict[str, Callable] = {
     "scatter above int8": _made("scatter", 200, torch.int8),
     "pad above int8": _made("pad", 200, torch.int8),
     "arange of bools": lambda d: torch.arange(5, dtype=torch.bool, device=d),
-    "empty of another rank": lambda d: torch.empty(
+    "empty of a different rank": lambda d: torch.empty(
         2, 2, device=d, memory_format=torch.channels_last
     ),
-    "to a format of another rank": lambda d: torch.ones(2, 2, device=d).to(
+    "to a format of a different rank": lambda d: torch.ones(2, 2, device=d).to(
         memory_format=torch.channels_last
     ),
-    "clone in a format of another rank": lambda d: torch.ones(2, 2, device=d).clone(
+    "clone in a format of a different rank": lambda d: torch.ones(2, 2, device=d).clone(
         memory_format=torch.channels_last_3d
     ),
-    "contiguous in a format of another rank": lambda d: torch.ones(2, device=d).contiguous(
+    "contiguous in a format of a different rank": lambda d: torch.ones(2, device=d).contiguous(
         memory_format=torch.channels_last
     ),
-    "zeros_like in a format of another rank": lambda d: torch.zeros_like(
+    "zeros_like in a format of a different rank": lambda d: torch.zeros_like(
         torch.ones(2, 2, device=d), memory_format=torch.channels_last
     ),
-    "resized to a format of another rank": lambda d: torch.ones(4, device=d).resize_(
+    "resized to a format of a different rank": lambda d: torch.ones(4, device=d).resize_(
         (2, 2), memory_format=torch.channels_last
     ),
     "resized to no format": lambda d: torch.ones(4, device=d).resize_(

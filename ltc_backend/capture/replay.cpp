@@ -42,7 +42,8 @@ std::string CapturedStep::checkSlots() {
       continue;
     if (slot.isOrder) {
       if (!scheduledOrder().is_same(slot.tensor))
-        return "another thread, or an error, began a new order of collectives";
+        return "another thread or an error started a new sequence of "
+               "collectives";
       continue;
     }
     auto *shared = sharedStorageOf(slot.tensor);
@@ -95,9 +96,9 @@ CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
     if (tensor.device().is_lazy() != recorded.isLazy)
       return name + " is on another device";
     if (tensor.scalar_type() != recorded.dtype)
-      return name + " has another dtype";
+      return name + " has a different dtype";
     if (tensor.sizes() != c10::ArrayRef<int64_t>(recorded.sizes))
-      return name + " has another shape";
+      return name + " has a different shape";
     if (tensor.strides() != c10::ArrayRef<int64_t>(recorded.strides))
       return name + " has different strides";
     if (recorded.isLazy && !tensorDataOf(tensor)->data())

@@ -3,7 +3,7 @@
 // For a tensor of the CPU, the value of `tensor.data` may be any dense CPU
 // tensor. For a tensor of device lazy, torch (2.13) requires equal dispatch
 // keys. An inference tensor and a tensor with a conjugate or negative bit have
-// other keys than a parameter.
+// different keys from those of a parameter.
 //
 //===----------------------------------------------------------------------===//
 

@@ -91,7 +91,8 @@ public:
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {
       value.reset(); // so that it isn't computed
-      return runWritingCall(op, *stack, "a result of another size or dtype");
+      return runWritingCall(op, *stack,
+                            "a result of a different size or dtype");
     }
     torch::jit::drop(*stack, arguments.size());
     if (fits)

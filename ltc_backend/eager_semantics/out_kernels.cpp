@@ -280,7 +280,7 @@ public:
         hasPackedStrides(out) &&
         (op.operator_name().name != "aten::normal" || fits(out, arguments));
     if (isLazyWrapper(out) && !fitsOut)
-      return runWritingCall(op, *stack, "out= of another size or layout");
+      return runWritingCall(op, *stack, "out= of a different size or layout");
     previous.callBoxed(op, keys, stack);
   }
 

@@ -80,7 +80,7 @@ void *torch_ltc::findFunction(void *library, const char *name,
   if (!function)
     throw std::runtime_error(std::string("torch_ltc's ") + what +
                              " library lacks the function " + name +
-                             ": it has another version; build or "
+                             ": its version is different; build or "
                              "install torch_ltc again.");
   return function;
 }

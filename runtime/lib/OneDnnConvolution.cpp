@@ -72,8 +72,8 @@ public:
 
   llvm::Error run(const RunContext &context) override;
 
-  /// Never Team::Short: preparing the primitives for another number of threads
-  /// takes milliseconds.
+  /// Never Team::Short: preparing the primitives for a different number of
+  /// threads takes milliseconds.
   Team team() const override { return threads > 1 ? Team::Long : Team::None; }
 
   size_t scratchBytes() const override {

@@ -108,7 +108,7 @@ def _compare_ops(
     ours: dict[str, Any], theirs: dict[str, Any], registered: set[str]
 ) -> list[Section]:
     gone = Section("missing registered ops (build fails or op falls back)")
-    schema = Section("registered ops with another schema (op table, tracer)")
+    schema = Section("registered ops with a different schema (op table, tracer)")
     kernels = Section("registered ops with kernels at other keys (may decompose now)")
     new = Section("new aten ops (run eagerly until the op table has them)")
     for op, old in ours["schemas"].items():
@@ -158,7 +158,7 @@ def compare(
         ours["names"],
         theirs["names"],
         Section("missing replaced names (import fails or a patch has no effect)"),
-        Section("replaced names with another source (review the patch)"),
+        Section("replaced names with a different source (review the patch)"),
     )
     headers = _compare_texts(
         ours["headers"],

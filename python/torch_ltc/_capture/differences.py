@@ -118,7 +118,7 @@ def _kind_of_change(node: Node, key: Any) -> str:
     if "params" in node.keys and "lr" in node.keys:
         return "an option of an optimizer changed: "
     if node.is_table:
-        return "a module has another parameter, buffer or child: "
+        return "a module has a different parameter, buffer or child: "
     return ""
 
 

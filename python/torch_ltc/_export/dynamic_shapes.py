@@ -242,6 +242,6 @@ def _check_range(variable: Variable, place: Place) -> None:
     if variable.base < 2:
         raise ValueError(
             f"{place.start_of_sentence()} is {place.size(variable.base)} in the example: "
-            "a size that varies must be 2 or more, because 0 and 1 have another meaning "
+            "a size that varies must be 2 or more, because 0 and 1 have a special meaning "
             "in PyTorch (nothing, broadcasting); export with a larger example."
         )

@@ -1,5 +1,5 @@
-"""Supports `tensor.data = other` with tensors on different devices, one of which is lazy,
-and with lazy tensors of which one is an inference tensor or has a conjugate bit.
+"""Supports `tensor.data = other` if only one of the tensors is lazy, and for lazy tensors
+if one is an inference tensor or has a conjugate bit.
 
 Between CPU and CUDA, PyTorch replaces the tensor's storage (`fully_shard` moves
 parameters in this way). The C++ objects of CPU tensors and lazy tensors have different
@@ -40,8 +40,8 @@ def _exchange(tensor: torch.Tensor, value: torch.Tensor) -> None:
     replacement = value.detach().requires_grad_(tensor.requires_grad)
     if gradient is not None:
         gradient.data = gradient.to(value.device)
-        # The value may have other sizes than the gradient (in FullyShardedDataParallel),
-        # which only an assignment of `data` allows.
+        # The value may have different sizes from those of the gradient (in
+        # FullyShardedDataParallel), which only an assignment of `data` allows.
         replacement = torch.empty_like(gradient).requires_grad_()
         replacement.grad = gradient
         _DATA.__set__(replacement, value.detach())
