@@ -80,8 +80,8 @@ def _optional(value: float | None, form: str) -> str:
 
 
 def rows(results: dict[str, Result], minima: bool):
-    """Yields the cells of each contender's row and False. For a contender that failed,
-    yields its name, the reason and True."""
+    """Yields (cells of the row, whether the contender failed) for each contender. The cells
+    of a contender that failed are its name and the reason."""
     eager = results.get("eager")
     for result in results.values():
         if result.failure:

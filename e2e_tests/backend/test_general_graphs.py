@@ -85,7 +85,7 @@ def test_a_wrong_number_is_named_with_its_line() -> None:
 
 
 def test_a_number_of_its_own() -> None:
-    """The start of a slice is a symbol if it follows from no size."""
+    """The start of a slice is a symbol if it doesn't follow from a size."""
     starts = ((9, 4, 40), (12, 17, 61), (10, 8, 50), (9, 2, 44))
     programs = [
         traced(lambda x, start=start: x[start : start + 7].sum(0), (size, width))

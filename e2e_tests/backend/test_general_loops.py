@@ -120,8 +120,8 @@ def _written_rows(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
 
 
 def _kept_patches(i: int, w: Tensor, inputs: list[Tensor]) -> Tensor:
-    """A masked autoencoder that keeps a varying number of its 16 patches. The bound, 16,
-    is a size of both inputs, of which one is sorted."""
+    """A masked autoencoder that keeps a varying number of its 16 patches. The bound, 16, is
+    a size of both inputs, and one of them is sorted."""
     patches, noise = inputs
     x, kept = patches * w[0], 4 + i % 9
     order = noise.argsort(1)

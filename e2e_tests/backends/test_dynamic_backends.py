@@ -67,8 +67,8 @@ def test_one_program_for_all_sizes(recorder: Recorder) -> None:
 
 
 def test_sizes_that_no_input_has(recorder: Recorder) -> None:
-    """A slice's start that follows from no size is a number argument of the program, after
-    the tensors."""
+    """A slice's start that doesn't follow from a size is a number argument of the program,
+    after the tensors."""
 
     def rows(x: torch.Tensor, start: int) -> torch.Tensor:
         return x[start : start + 4] * 2

@@ -54,8 +54,7 @@ def nonzero(*shape: int) -> Maker:
 
 
 def distinct(*shape: int) -> Maker:
-    """Makes numbers of which no two are equal or close, for sorts and maxima with
-    gradients."""
+    """Makes numbers that all differ clearly, for sorts and maxima with gradients."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         count = torch.Size(shape).numel()

@@ -16,9 +16,9 @@ namespace torch_ltc {
 /// The serialized executable stored for a program, if there is one.
 std::optional<std::string> lookupProgram(const Hash128 &hash);
 /// Whether the cache may have an entry for the program. Until the cache is
-/// open, this is judged by the file names that its folder had at the first
-/// call, so that the runtime isn't loaded for programs that were never
-/// compiled. `lookupProgram` also finds entries that other processes have
+/// open, the answer depends on the names of the files that the folder contained
+/// at the first call, so that the runtime isn't loaded for programs that were
+/// never compiled. `lookupProgram` also finds entries that other processes have
 /// stored since.
 bool mayHaveProgram(const Hash128 &hash);
 void storeProgram(const Hash128 &hash, const char *bytes, size_t size);

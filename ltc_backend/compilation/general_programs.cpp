@@ -45,13 +45,14 @@ Hash128 GeneralPrograms::hashOf(const GeneralGraph &general) {
 
 /// Returns the value for `hash`, made by `make` if there is none, and marks it
 /// as the most recently used one. Removes the least recently used value if
-/// there would be more than `most`.
+/// there would be more than `maxSize`.
 template <typename List, typename Make>
-static auto &lookUp(List &recent, const Hash128 &hash, size_t most, Make make) {
+static auto &lookUp(List &recent, const Hash128 &hash, size_t maxSize,
+                    Make make) {
   auto found = std::ranges::find(recent, hash, [](auto &e) { return e.first; });
   if (found == recent.end()) {
     recent.emplace_front(hash, make());
-    if (recent.size() > most)
+    if (recent.size() > maxSize)
       recent.pop_back();
   } else {
     recent.splice(recent.begin(), recent, found);
@@ -62,7 +63,7 @@ static auto &lookUp(List &recent, const Hash128 &hash, size_t most, Make make) {
 std::shared_ptr<GeneralPrograms::Entry>
 GeneralPrograms::entryOf(const GeneralGraph &general) {
   std::lock_guard lock(mutex);
-  return lookUp(entries, hashOf(general), /*most=*/64,
+  return lookUp(entries, hashOf(general), /*maxSize=*/64,
                 [] { return std::make_shared<Entry>(); });
 }
 
@@ -155,7 +156,7 @@ bool GeneralPrograms::isReady(const Hash128 &skeleton) {
 }
 
 GeneralPrograms::Use &GeneralPrograms::useOf(const Hash128 &skeleton) {
-  return lookUp(uses, skeleton, /*most=*/256, [] { return Use(); });
+  return lookUp(uses, skeleton, /*maxSize=*/256, [] { return Use(); });
 }
 
 double

@@ -86,8 +86,8 @@ private:
   }
 };
 
-/// The bits of `tensor` as integers; those of complex values have one dimension
-/// more, of size 2.
+/// The bits of `tensor` as integers; those of complex values have one more
+/// dimension, of size 2.
 Tensor bitsOf(const Tensor &tensor) {
   if (tensor.is_complex())
     return bitsOf(at::view_as_real_copy(tensor));

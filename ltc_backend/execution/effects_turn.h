@@ -38,7 +38,7 @@ public:
     std::lock_guard<std::mutex> lock(mutex);
     return !owners.empty();
   }
-  /// Whether another thread than the calling one has the turn for one of
+  /// Whether a thread other than the calling one has the turn for one of
   /// `traces`.
   static bool isTakenByOther(const LiveSets &traces) {
     std::lock_guard<std::mutex> lock(mutex);

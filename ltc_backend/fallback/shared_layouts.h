@@ -2,8 +2,8 @@
 //
 // A quantized or (strided) nested tensor on device lazy is torch's own
 // QTensorImpl or NestedTensorImpl with the memory of a CPU tensor: ops on it
-// run immediately on the CPU, on a CPU tensor that shares this memory. So eager
-// implements views and writes. Such a tensor has no functional wrapper:
+// run immediately on the CPU, on a CPU tensor that shares this memory. Views
+// and writes are therefore eager's. Such a tensor has no functional wrapper:
 // functionalization (torch 2.13) doesn't model these layouts.
 //
 //===----------------------------------------------------------------------===//

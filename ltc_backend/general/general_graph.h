@@ -84,8 +84,8 @@ public:
   static GeneralGraphPtr generalize(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
                                     std::string &reason);
-  /// Generalizes again with one more trace, without the oldest if there are
-  /// more than kMaxTraces.
+  /// Generalizes again with one more trace, and leaves out the oldest one if
+  /// there are more than kMaxTraces.
   GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;
 
   /// Numbers of the most recent traces.

@@ -105,7 +105,7 @@ private:
 
   /// If the node is a slice, adds a slot for each of its lengths that differs
   /// between traces, before the slots of the slice's start and end. If start
-  /// and end follow from no other sizes, start and length become symbols. If
+  /// and end don't follow from other sizes, start and length become symbols. If
   /// start and end were the symbols, the length would be their difference, and
   /// small at their stand-ins. If the node is a pad, the length to which a
   /// varying size is padded gets a slot even if it is the same in all traces,

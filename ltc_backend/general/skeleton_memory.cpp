@@ -176,8 +176,8 @@ bool SkeletonMemory::extend(Entry &entry, std::string &reason) {
   return true;
 }
 
-/// Adds a general graph of the newest trace and another recent one, if it also
-/// fits a third one. Without a third one, the relations of two traces of
+/// Adds a general graph of the newest and one other recent trace if it also
+/// fits a third trace. Without a third one, the relations of two traces of
 /// different functions may be taken for those of one function.
 bool SkeletonMemory::addOfPair(Entry &entry) {
   const std::vector<TraceNumbers> &recent = entry.recent;

@@ -23,8 +23,8 @@ namespace torch_ltc {
 
 /// A graph's numbers, and the general graph that it fits, if any.
 struct Sighting {
-  /// The general graph whose instance at `values` is the graph. Null if the
-  /// skeleton has none that fits.
+  /// The general graph whose instance at `values` is the graph. Null if no
+  /// general graph of the skeleton fits.
   GeneralGraphPtr general;
   SymbolValues values;
   TraceNumbers numbers; ///< of the graph

@@ -65,15 +65,15 @@ struct Cache {
   }
 
   /// Drops the least recently used programs of a kind while those in the cache
-  /// have more than `most` ops in total. A loop whose sizes change in each step
-  /// makes many such programs.
-  void dropOps(size_t most, bool (*isOfKind)(const Program &)) {
+  /// have more than `maxOps` ops in total. A loop whose sizes change in each
+  /// step makes many such programs.
+  void dropOps(size_t maxOps, bool (*isOfKind)(const Program &)) {
     size_t numOps = 0;
     for (auto entry = entries.begin(); entry != entries.end();) {
       auto next = std::next(entry);
       if (isOfKind(*entry->program)) {
         numOps += entry->program->numOps;
-        if (numOps > most && entry != entries.begin())
+        if (numOps > maxOps && entry != entries.begin())
           drop(entry);
       }
       entry = next;

@@ -26,7 +26,7 @@ const IValue *findArgument(const OpRecord &record,
 }
 
 /// Whether PyTorch's kernels compute this norm of differences without powers.
-/// Those with powers take two to ten times as long as the compiled formula.
+/// Kernels with powers take two to ten times as long as the compiled formula.
 bool isSimpleNorm(double p) {
   return p == 0 || p == 1 || p == 2 || std::isinf(p);
 }

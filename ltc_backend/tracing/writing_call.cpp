@@ -85,8 +85,8 @@ private:
     Tensor onCpu;
   };
 
-  /// The `visit`th result, which is the argument `wrapper` or, if `onCpu` is
-  /// defined, a view of it.
+  /// A result, which is the argument `wrapper` or, if `onCpu` is defined, a
+  /// view of it; `visit` is its index among the results.
   struct Returned {
     size_t visit;
     Tensor wrapper;

@@ -11,8 +11,8 @@ namespace torch_ltc {
 ///
 /// pybind11 3.1's gil_scoped_release does the same, but aborts the process if a
 /// daemon thread is in the scope while the interpreter finalizes: Python up to
-/// 3.13 unwinds such a thread when it acquires the GIL, and the destructor of
-/// gil_scoped_release lets no unwinding through.
+/// 3.13 unwinds such a thread when it acquires the GIL, but no exception may
+/// leave the destructor of gil_scoped_release.
 class ReleasedGil {
 public:
   ReleasedGil() : thread(PyEval_SaveThread()) {}

@@ -36,24 +36,24 @@ enum { LTC_LARGE_SIZE = 4096 };
 /// position in the order of the symbols' sizes; stand-ins have the same order
 /// in each sample.
 ///
-/// In each of the six lowest bits of a size, and of a size minus one, the
-/// samples differ, so that the samples determine a rounded quotient by a power
-/// of two, and also a rounded quotient of that quotient. The third sample is
-/// more than twice as large as the first: code with one step for each doubling
-/// of a size (for example, a search or a sort) differs between the samples, and
-/// so has no general form.
+/// Each of the six lowest bits, of a size and of a size minus one, is 0 in some
+/// samples and 1 in others. So the samples show how a quotient by a power of
+/// two is rounded, and how a quotient of that quotient is rounded. The third
+/// sample is more than twice as large as the first: code with one step for each
+/// doubling of a size (for example, a search or a sort) differs between the
+/// samples, and therefore has no general form.
 ///
 /// The stand-ins of a sample are in general position: if they formed an
 /// arithmetic progression, some different sums of stand-ins would be equal in
-/// all samples. Of eight consecutive ranks, any two different sums of up to
-/// four stand-ins differ in at least one sample, because their remainders
-/// modulo 64 do.
+/// all samples. Two different sums of up to four stand-ins (of eight
+/// consecutive ranks) have different remainders modulo 64 in at least one
+/// sample, and are therefore different numbers there.
 ///
 /// No stand-in is a multiple of 4 and, at the five largest scales, none is a
-/// multiple of 3, 5 or 7. Otherwise, that number of parts of a size could have
-/// equal lengths in one sample only, and their equal constants and ops would be
-/// merged in that sample only. The remainders of a division by 3 are 1, 2, 1
-/// and 2, which determine how a third is rounded.
+/// multiple of 3, 5 or 7. Otherwise, if a size is divided into that number of
+/// parts, the parts could have equal lengths in only one sample, in which their
+/// equal constants and ops would be merged. The remainders modulo 3 are 1, 2, 1
+/// and 2, which shows how a third is rounded.
 static inline int64_t ltcSizeStandIn(size_t scale, size_t rank, size_t sample) {
   static const int64_t start[LTC_STAND_IN_SCALES][LTC_GENERAL_SAMPLES] = {
       {257, 409, 703, 547},

@@ -54,11 +54,11 @@ private:
     bool isSum;
     SmallVector<Value> values;
   };
-  /// Maximum numbers of terms added without a wider accumulator: in a loop that
-  /// LLVM vectorizes, and that so has an accumulator for each element of
-  /// several vectors, and in other loops. A sum over an axis that varies always
-  /// has a loop over blocks, because the form of the loops must not depend on
-  /// the stand-ins.
+  /// Maximum numbers of terms added without a wider accumulator. The first is
+  /// for loops that LLVM vectorizes: they have an accumulator for each element
+  /// of several vectors. The second is for other loops. A sum over an axis that
+  /// varies always has a loop over blocks, because the form of the loops must
+  /// not depend on the stand-ins.
   static constexpr int64_t kVectorSumBlock = 4096, kSumBlock = 64;
 
   void createFunction();

@@ -18,7 +18,7 @@ namespace runtime = ::torch_ltc::runtime;
 namespace {
 
 /// Maximum number of factors of a product: batch, height, width and one more.
-/// `fitNested` divides longer products by bases, at most this often.
+/// `fitNested` divides longer products by bases, at most this many times.
 constexpr unsigned kMaxFactors = 4;
 /// A larger constant is more likely a coincidence than an offset. The first
 /// limit is for sums with a multiple or a quotient of one size, the second for

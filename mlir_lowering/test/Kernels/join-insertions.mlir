@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-mlir-join-insertions --split-input-file | FileCheck %s
 
-// The parts of the join are the inserted rows, of which one is overwritten, and
-// the remaining parts of the destination.
+// The parts of the join are the inserted rows, except one that is overwritten,
+// and the remaining parts of the destination.
 // CHECK-LABEL: func.func @rows
 // CHECK-DAG: %[[BEFORE:.*]] = tensor.extract_slice %{{.*}}[0] [3] [1] : tensor<36xf32> to tensor<3xf32>
 // CHECK-DAG: %[[AFTER:.*]] = tensor.extract_slice %{{.*}}[30] [6] [1] : tensor<36xf32> to tensor<6xf32>

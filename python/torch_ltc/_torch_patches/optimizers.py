@@ -25,7 +25,7 @@ def _list_device() -> None:
     """Makes optimizers and gradient clipping use their `foreach` form by default, as on
     devices other than the CPU: a step is then a dozen calls from Python, not a dozen for
     each parameter. Makes `fused=True` available, as on the CPU."""
-    # The module is in sys.modules only: torch.optim deletes its attribute `optimizer`.
+    # torch.optim deletes its attribute `optimizer`, so the module is only in sys.modules.
     modules = (_foreach_utils, sys.modules["torch.optim.optimizer"])
     for kind in ("foreach", "fused"):
         name = f"_get_{kind}_kernels_supported_devices"

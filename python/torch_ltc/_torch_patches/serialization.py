@@ -143,8 +143,8 @@ def _wrap_rebuild(original: Callable) -> Callable:
 
 
 def _wrap_set_metadata(original: Callable) -> Callable:
-    """torch turns on the conjugate or negative bit of a tensor whose memory it has read. A
-    lazy tensor has the bit's effect on its values, too."""
+    """torch turns on the conjugate or negative bit of a tensor whose memory it has read.
+    For a lazy tensor, the values must be conjugated or negated as well."""
 
     @functools.wraps(original)
     def set_tensor_metadata(tensor: torch.Tensor, metadata: dict) -> None:
@@ -160,7 +160,7 @@ def _wrap_set_metadata(original: Callable) -> Callable:
 
 def _wrap_rebuild_sparse(original: Callable) -> Callable:
     """Rebuilds tensors of compressed layouts (CSR, ...) on the CPU: torch's constructors
-    refuse parts on device lazy."""
+    don't accept parts on device lazy."""
 
     @functools.wraps(original)
     def rebuild(layout: torch.layout, parts: tuple) -> torch.Tensor:

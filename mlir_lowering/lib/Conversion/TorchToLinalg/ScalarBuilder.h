@@ -66,8 +66,9 @@ public:
   Value add(Value a, Value b);
   Value sub(Value a, Value b);
   Value mul(Value a, Value b);
-  /// The quotient: IEEE's for floats; for integers, rounded towards zero,
-  /// without undefined behavior (x / 0 is x, and the lowest value / -1 wraps).
+  /// The quotient: The quotient: that of IEEE 754 for floats; for integers,
+  /// rounded towards zero, without undefined behavior (x / 0 is x, and the
+  /// lowest value / -1 wraps).
   Value div(Value a, Value b);
   /// The quotient, rounded towards minus infinity, with torch's correction for
   /// floats. Each step is rounded to the dtype `step`, if given.

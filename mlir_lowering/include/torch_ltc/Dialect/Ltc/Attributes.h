@@ -53,8 +53,9 @@ inline constexpr llvm::StringLiteral kGeneralAttr = "torch_ltc.general";
 inline constexpr llvm::StringLiteral kVaryingAxesAttr =
     "torch_ltc.varying_axes";
 /// On a generic that reads a slice: the loops whose step isn't 1 (array<i64>).
-/// The scheduler doesn't merge such a loop with the next outer one: whether the
-/// rows of `x[:, ::2]` are one step apart, too, depends on a size's parity.
+/// The scheduler doesn't merge such a loop with the next outer one: in `x[:,
+/// ::2]`, the distance between the last element of a row and the first of the
+/// next row equals the step only if the size of a row is even.
 inline constexpr llvm::StringLiteral kSteppedAttr = "torch_ltc.stepped";
 /// On functions: the orders of numbers that the code relies on (array<i64>, see
 /// SizeOrder.h).
