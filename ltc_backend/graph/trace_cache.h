@@ -39,9 +39,9 @@ class RecordedOp;
 /// A call of an op, with its arguments as read by the tracer.
 struct TracedCall {
   const OpRecord &record;
-  c10::ArrayRef<Word> words;
-  torch::lazy::OpList operands;
-  c10::ArrayRef<DynamicScalar> scalars;
+  c10::ArrayRef<Word> words = {};
+  torch::lazy::OpList operands = {};
+  c10::ArrayRef<DynamicScalar> scalars = {};
   c10::ScalarType promoted;
   /// Shapes of the results, if the words don't imply them: varying numbers
   /// aren't part of the words.
