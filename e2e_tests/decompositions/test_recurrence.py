@@ -47,3 +47,17 @@ def test_gru(reverse, bias):
             "torch_ltc.gru_backward",
             *gradients(given, 1), state, weight, output, gates, reverse,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("relu", [False, True])
+def test_rnn(reverse, relu):
+    projections, (state,) = torch.randn(STEPS, BATCH, SIZE), states(1)
+    weight = torch.randn(SIZE, SIZE)
+    compare("torch_ltc.rnn", projections, state, weight, relu, reverse)
+    output, _ = torch.ops.torch_ltc.rnn(projections, state, weight, relu, reverse)
+    for given in [(1, 1), (1, 0), (0, 1)]:
+        compare(
+            "torch_ltc.rnn_backward",
+            *gradients(given, 1), state, weight, output, relu, reverse,
+        )  # fmt: skip

@@ -1,4 +1,4 @@
-//===- recurrence.cpp - LSTM and GRU layers -------------------------------===//
+//===- recurrence.cpp - LSTM, GRU and RNN layers --------------------------===//
 //
 // Each direction of a layer is one op for all steps, and its gradient another
 // (recurrence.h); the products of inputs and weights precede the op. For other
@@ -21,6 +21,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/gru_native.h>
 #include <ATen/ops/lstm_native.h>
+#include <ATen/ops/rnn_relu_native.h>
+#include <ATen/ops/rnn_tanh_native.h>
 #include <torch/csrc/autograd/FunctionsManual.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -85,6 +87,18 @@ variable_list gruBySteps(const Tensor &projections, Tensor h,
     Tensor z = (input[1] + hidden[1]).sigmoid();
     Tensor n = (input[2] + r * hidden[2]).tanh();
     h = n + z * (h - n);
+    output[t] = h;
+  }
+  return {at::stack(output), h};
+}
+
+variable_list rnnBySteps(const Tensor &projections, Tensor h,
+                         const Tensor &weight, bool relu, bool reverse) {
+  std::vector<Tensor> steps = projections.unbind(), output(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    size_t t = reverse ? steps.size() - 1 - i : i;
+    Tensor sum = steps[t] + at::matmul(h, weight.t());
+    h = relu ? sum.relu() : sum.tanh();
     output[t] = h;
   }
   return {at::stack(output), h};
@@ -183,12 +197,49 @@ public:
   }
 };
 
+class Rnn : public torch::autograd::Function<Rnn> {
+public:
+  static variable_list forward(AutogradContext *context,
+                               const Tensor &projections, const Tensor &hx,
+                               const Tensor &weight, bool relu, bool reverse) {
+    at::AutoDispatchBelowADInplaceOrView below;
+    auto [output, hy] = typedOp<&rnn>("torch_ltc::rnn")
+                            .call(projections, hx, weight, relu, reverse);
+    context->save_for_backward({projections, hx, weight, output});
+    context->saved_data["relu"] = relu;
+    context->saved_data["reverse"] = reverse;
+    context->set_materialize_grads(false);
+    return {output, hy};
+  }
+
+  static variable_list backward(AutogradContext *context, variable_list grads) {
+    if (!any_variable_defined(grads))
+      return variable_list(5);
+    variable_list saved = context->get_saved_variables();
+    const Tensor &hx = saved[1], &weight = saved[2];
+    bool relu = context->saved_data["relu"].toBool();
+    bool reverse = context->saved_data["reverse"].toBool();
+    if (at::GradMode::is_enabled()) {
+      variable_list results =
+          differentiate(rnnBySteps(saved[0], hx, weight, relu, reverse),
+                        std::move(grads), {saved[0], hx, weight});
+      results.resize(5);
+      return results;
+    }
+    auto [gradProjections, gradHx, gradWeight] =
+        typedOp<&rnnBackward>("torch_ltc::rnn_backward")
+            .call(optional(grads[0]), optional(grads[1]), hx, weight, saved[3],
+                  relu, reverse);
+    return {gradProjections, gradHx, gradWeight, Tensor(), Tensor()};
+  }
+};
+
 /// The weights and biases of one direction of a layer.
 struct Weights {
   Tensor ofInput, ofHidden, inputBias, hiddenBias;
 };
 
-/// The arguments that `lstm.input` and `gru.input` share.
+/// The arguments that all recurrent layers share.
 struct Network {
   at::TensorList parameters;
   bool hasBiases;
@@ -275,11 +326,13 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
+/// A projection with which an activation has its limit, whatever the states.
+constexpr double kSaturating = 1e30;
+
 /// Returns the projections for the steps after a sequence's end. In these
 /// steps, the cell keeps its value: the input gate's sigmoid is 0, the forget
 /// gate's is 1.
 Tensor fillerOfLstm(const Tensor &states) {
-  constexpr double kSaturating = 1e30;
   int64_t size = states.size(-1);
   Tensor filler = at::zeros({1, 4 * size}, states.options().device(at::kCPU));
   filler.narrow(1, 0, size).fill_(-kSaturating);
@@ -289,6 +342,13 @@ Tensor fillerOfLstm(const Tensor &states) {
 
 Tensor fillerOfGru(const Tensor &states) {
   return at::zeros({1, 3 * states.size(-1)}, states.options());
+}
+
+/// The states after a sequence's end are 0 with ReLU. Otherwise they could grow
+/// without bounds, because nothing limits ReLU's results.
+Tensor fillerOfRnn(const Tensor &states, bool relu) {
+  return at::full({1, states.size(-1)}, relu ? -kSaturating : 0,
+                  states.options());
 }
 
 /// `packing`: null for padded sequences.
@@ -333,6 +393,28 @@ std::tuple<Tensor, Tensor> runGru(const Network &network, const Tensor &input,
         Gru::apply(projections, hx.select(0, int64_t(state)),
                    savedWeight(weights.ofHidden), optional(weights.hiddenBias),
                    reverse && !packing);
+    hy.push_back(packing ? packing->last(results[0]) : results[1]);
+    return packing ? packing->pack(results[0], reverse) : results[0];
+  };
+  Tensor output = runLayers(network, input, direction);
+  return {output, at::stack(hy)};
+}
+
+std::tuple<Tensor, Tensor> runRnn(const Network &network, const Tensor &input,
+                                  const Tensor &hx, bool relu,
+                                  const Packing *packing) {
+  std::vector<Tensor> hy;
+  auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
+    Weights weights = network.weights(state);
+    OptionalTensor bias;
+    if (network.hasBiases)
+      bias = weights.inputBias + weights.hiddenBias;
+    Tensor projections = at::linear(layerInput, weights.ofInput, bias);
+    if (packing)
+      projections = packing->pad(projections, fillerOfRnn(hx, relu), reverse);
+    variable_list results =
+        Rnn::apply(projections, hx.select(0, int64_t(state)),
+                   savedWeight(weights.ofHidden), relu, reverse && !packing);
     hy.push_back(packing ? packing->last(results[0]) : results[1]);
     return packing ? packing->pack(results[0], reverse) : results[0];
   };
@@ -393,6 +475,42 @@ std::tuple<Tensor, Tensor> gruPacked(const Tensor &data,
   return runGru(network, data, hx, &*packing);
 }
 
+/// rnn_relu.input if `relu`, else rnn_tanh.input.
+template <bool relu>
+std::tuple<Tensor, Tensor>
+rnnInput(const Tensor &input, const Tensor &hx, at::TensorList parameters,
+         bool hasBiases, int64_t numLayers, double dropout, bool train,
+         bool bidirectional, bool batchFirst) {
+  Network network{parameters, hasBiases,     numLayers, dropout,
+                  train,      bidirectional, batchFirst};
+  if (isPlainPadded(network, input, hx, /*numGates=*/1))
+    return runRnn(network, input, hx, relu, nullptr);
+  if constexpr (relu)
+    return at::native::rnn_relu(input, hx, parameters, hasBiases, numLayers,
+                                dropout, train, bidirectional, batchFirst);
+  else
+    return at::native::rnn_tanh(input, hx, parameters, hasBiases, numLayers,
+                                dropout, train, bidirectional, batchFirst);
+}
+
+template <bool relu>
+std::tuple<Tensor, Tensor>
+rnnPacked(const Tensor &data, const Tensor &batchSizes, const Tensor &hx,
+          at::TensorList parameters, bool hasBiases, int64_t numLayers,
+          double dropout, bool train, bool bidirectional) {
+  Network network{parameters, hasBiases, numLayers,
+                  dropout,    train,     bidirectional};
+  std::optional<Packing> packing = Packing::of(batchSizes, data, bidirectional);
+  if (packing && isPlain(network, data, packing->batch(), hx, /*numGates=*/1))
+    return runRnn(network, data, hx, relu, &*packing);
+  if constexpr (relu)
+    return at::native::rnn_relu(data, batchSizes, hx, parameters, hasBiases,
+                                numLayers, dropout, train, bidirectional);
+  else
+    return at::native::rnn_tanh(data, batchSizes, hx, parameters, hasBiases,
+                                numLayers, dropout, train, bidirectional);
+}
+
 } // namespace
 
 void torch_ltc::registerRecurrence(torch::Library &library) {
@@ -400,4 +518,8 @@ void torch_ltc::registerRecurrence(torch::Library &library) {
   library.impl("gru.input", TORCH_FN(gruInput));
   library.impl("lstm.data", TORCH_FN(lstmPacked));
   library.impl("gru.data", TORCH_FN(gruPacked));
+  library.impl("rnn_relu.input", TORCH_FN(rnnInput<true>));
+  library.impl("rnn_tanh.input", TORCH_FN(rnnInput<false>));
+  library.impl("rnn_relu.data", TORCH_FN(rnnPacked<true>));
+  library.impl("rnn_tanh.data", TORCH_FN(rnnPacked<false>));
 }

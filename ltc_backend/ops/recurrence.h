@@ -1,8 +1,9 @@
 //===- recurrence.h - Kernels of recurrent layers ---------------*- C++ -*-===//
 //
-// Each direction of an LSTM or GRU layer is one op: T steps of B rows with H
-// states. With PyTorch's ops, a step would be some ten ops, whose calls take
-// longer than their computation.
+// Each direction of a layer of nn.LSTM, nn.GRU or nn.RNN is one op: T steps of
+// B rows with H states. With PyTorch's ops, a step would be up to ten ops,
+// whose calls take longer than their computation, and each length of the
+// sequence would be another program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +47,22 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>
 gruBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
             const at::Tensor &hx, const at::Tensor &weight,
             const at::Tensor &output, const at::Tensor &gates, bool reverse);
+
+/// Computes one direction of a layer of nn.RNN with ReLU or tanh. Operands:
+/// projections [T, B, H], which include the biases, hx [B, H] and weight [H,
+/// H], all of one floating-point dtype. Results: output [T, B, H] and hy [B,
+/// H].
+std::tuple<at::Tensor, at::Tensor> rnn(const at::Tensor &projections,
+                                       const at::Tensor &hx,
+                                       const at::Tensor &weight, bool relu,
+                                       bool reverse);
+
+/// Returns the gradients of projections, hx and weight, in these operands'
+/// shapes.
+std::tuple<at::Tensor, at::Tensor, at::Tensor>
+rnnBackward(const OptionalTensor &gradOutput, const OptionalTensor &gradHy,
+            const at::Tensor &hx, const at::Tensor &weight,
+            const at::Tensor &output, bool relu, bool reverse);
 
 } // namespace torch_ltc
 

@@ -10,10 +10,11 @@
 //   GRU:  r, z = sigmoid of the first two thirds of p[t] + h @ w.T + b
 //         n = tanh(p[t] + r * m),  m: the last third of h @ w.T + b
 //         h' = n + z * (h - n)
+//   RNN:  h' = tanh or ReLU of p[t] + h @ w.T
 //
-// (torch/nn/modules/rnn.py). A gradient first computes, for all steps at once,
-// the factors between the gradient of a state and those of the gates; each step
-// is then a few multiplications and one matrix product.
+// (torch/nn/modules/rnn.py). The gradient of an LSTM or GRU first computes, for
+// all steps at once, the factors between the gradient of a state and those of
+// the gates; each step is then a few multiplications and one matrix product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -234,6 +235,44 @@ torch_ltc::gruBackward(const OptionalTensor &gradOutput,
           at::mm(ofHidden.t(), asMatrix(before)), ofHidden.sum(0)};
 }
 
+std::tuple<Tensor, Tensor> torch_ltc::rnn(const Tensor &projections,
+                                          const Tensor &hx,
+                                          const Tensor &weight, bool relu,
+                                          bool reverse) {
+  Steps steps{projections.size(0), reverse};
+  Tensor output = projections.clone(at::MemoryFormat::Contiguous);
+  const Window before(output), after(output);
+  const Tensor transposed = weight.t();
+  for (int64_t i = 0; i < steps.count; ++i) {
+    Tensor h = after.at(steps[i]);
+    h.addmm_(i ? before.at(steps[i - 1]) : hx, transposed);
+    relu ? h.relu_() : h.tanh_();
+  }
+  return {output, after.at(steps.last()).clone()};
+}
+
+std::tuple<Tensor, Tensor, Tensor>
+torch_ltc::rnnBackward(const OptionalTensor &gradOutput,
+                       const OptionalTensor &gradHy, const Tensor &hx,
+                       const Tensor &weight, const Tensor &output, bool relu,
+                       bool reverse) {
+  Steps steps{output.size(0), reverse};
+  Tensor grads = at::empty_like(output, at::MemoryFormat::Contiguous);
+  Tensor gradH = lastGradient(gradOutput, gradHy, hx, steps.last());
+  const Window step(grads), state(output);
+  const std::optional<Window> outer = windowOf(gradOutput);
+  for (int64_t i = steps.count - 1; i >= 0; --i) {
+    int64_t t = steps[i];
+    Tensor grad = step.at(t);
+    relu ? at::threshold_backward_out(grad, gradH, state.at(t), 0)
+         : at::tanh_backward_out(grad, gradH, state.at(t));
+    gradH = gradientBefore(grad, weight, outer, steps, i);
+  }
+  Tensor gradWeight =
+      at::mm(asMatrix(grads).t(), asMatrix(statesBefore(hx, output, reverse)));
+  return {grads, gradH, gradWeight};
+}
+
 namespace {
 
 TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
@@ -248,11 +287,18 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
   library.def("gru_backward(Tensor? grad_output, Tensor? grad_hy, Tensor hx, "
               "Tensor weight, Tensor output, Tensor gates, bool reverse) -> "
               "(Tensor, Tensor, Tensor, Tensor)");
+  library.def("rnn(Tensor projections, Tensor hx, Tensor weight, bool relu, "
+              "bool reverse) -> (Tensor, Tensor)");
+  library.def("rnn_backward(Tensor? grad_output, Tensor? grad_hy, Tensor hx, "
+              "Tensor weight, Tensor output, bool relu, bool reverse) -> "
+              "(Tensor, Tensor, Tensor)");
   auto eager = c10::DispatchKey::CompositeExplicitAutograd;
   library.impl("lstm", torch::dispatch(eager, TORCH_FN(lstm)));
   library.impl("lstm_backward", torch::dispatch(eager, TORCH_FN(lstmBackward)));
   library.impl("gru", torch::dispatch(eager, TORCH_FN(gru)));
   library.impl("gru_backward", torch::dispatch(eager, TORCH_FN(gruBackward)));
+  library.impl("rnn", torch::dispatch(eager, TORCH_FN(rnn)));
+  library.impl("rnn_backward", torch::dispatch(eager, TORCH_FN(rnnBackward)));
 }
 
 } // namespace

@@ -34,7 +34,7 @@ void registerAttention();
 void registerLinear(torch::Library &library);
 /// An LSTM cell's gates as one op; see lstm_cell.cpp.
 void registerLstmCell(torch::Library &library);
-/// LSTM and GRU layers as one op per direction; see recurrence.cpp.
+/// LSTM, GRU and RNN layers as one op per direction; see recurrence.cpp.
 void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);

@@ -144,6 +144,8 @@ SHAPE_RULES = (
     "lstm_backward",
     "gru",
     "gru_backward",
+    "rnn",
+    "rnn_backward",
     # embedding
     "embedding",
     "embedding_backward",

@@ -57,3 +57,17 @@ bool shape_rules::gru_backward(const Arguments &arguments, ScalarType dtype,
   addResult(results, dtype, weight.slice(0, 1));
   return true;
 }
+
+bool shape_rules::rnn(const Arguments &arguments, ScalarType dtype,
+                      ResultShapes &results) {
+  for (size_t like : {0, 1})
+    addResult(results, dtype, arguments.sizes(like));
+  return true;
+}
+
+bool shape_rules::rnn_backward(const Arguments &arguments, ScalarType dtype,
+                               ResultShapes &results) {
+  for (size_t like : {4, 2, 3})
+    addResult(results, dtype, arguments.sizes(like));
+  return true;
+}

@@ -234,6 +234,46 @@ static LogicalResult decomposeGruBackward(TorchLtcGruBackwardOp op,
   return b.replaceWith({stack(b, ofInput), gradH, gradWeight, gradBias});
 }
 
+static LogicalResult decomposeRnn(TorchLtcRnnOp op, FormulaBuilder &b) {
+  Value projections = op.getProjections(), h = op.getHx();
+  bool relu = b.boolean(op.getRelu());
+  Steps steps{b.sizes(projections)[0], b.boolean(op.getReverse())};
+  SmallVector<Value> output(steps.count);
+  for (int64_t i = 0; i < steps.count; ++i) {
+    int64_t t = steps[i];
+    Value sum = b.add(b.select(projections, 0, t),
+                      multiplyTransposed(b, h, op.getWeight()));
+    h = relu ? b.clampMin(sum, 0) : b.tanh(sum);
+    output[t] = h;
+  }
+  return b.replaceWith({b.isUsed(0) ? stack(b, output) : Value(), h});
+}
+
+static LogicalResult decomposeRnnBackward(TorchLtcRnnBackwardOp op,
+                                          FormulaBuilder &b) {
+  Value gradOutput = op.getGradOutput(), output = op.getOutput();
+  bool relu = b.boolean(op.getRelu()), reverse = b.boolean(op.getReverse());
+  Steps steps{b.sizes(output)[0], reverse};
+  Value gradH = lastGradient(b, gradOutput, op.getGradHy(), op.getHx(),
+                             steps[steps.count - 1]);
+  SmallVector<Value> grads(steps.count);
+  for (int64_t i = steps.count - 1; i >= 0; --i) {
+    int64_t t = steps[i];
+    Value state = b.select(output, 0, t);
+    grads[t] = relu ? b.maskedFill(gradH, b.le(state, 0.0), 0)
+                    : b.mul(gradH, tanhSlope(b, state));
+    gradH = b.mm(grads[t], op.getWeight());
+    if (i > 0)
+      gradH = addStep(b, gradH, gradOutput, steps[i - 1]);
+  }
+  Value all = stack(b, grads), gradWeight;
+  if (b.isUsed(2))
+    gradWeight =
+        b.mm(b.permute(asMatrix(b, all), {1, 0}),
+             asMatrix(b, statesBefore(b, op.getHx(), output, reverse)));
+  return b.replaceWith({all, gradH, gradWeight});
+}
+
 void mlir::torch_ltc::populateRecurrenceDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
@@ -241,4 +281,6 @@ void mlir::torch_ltc::populateRecurrenceDecompositionPatterns(
   adder.add(decomposeLstmBackward);
   adder.add(decomposeGru);
   adder.add(decomposeGruBackward);
+  adder.add(decomposeRnn);
+  adder.add(decomposeRnnBackward);
 }

@@ -12,7 +12,8 @@ using namespace mlir::torch_ltc;
 std::vector<std::string> torch_ltc::opsOfRuntime() {
   return {"torch_ltc.attention", "torch_ltc.attention_backward",
           "torch_ltc.gru",       "torch_ltc.gru_backward",
-          "torch_ltc.lstm",      "torch_ltc.lstm_backward"};
+          "torch_ltc.lstm",      "torch_ltc.lstm_backward",
+          "torch_ltc.rnn",       "torch_ltc.rnn_backward"};
 }
 
 void torch_ltc::buildTorchPipeline(OpPassManager &passes,

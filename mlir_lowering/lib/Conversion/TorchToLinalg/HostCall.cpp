@@ -96,7 +96,8 @@ void torch_ltc::populateHostLowerings(LoweringTable &table) {
 #include "torch_ltc/Dialect/Torch/HostOps.inc"
 #undef HOST_OP
   // These ops are decomposed only for other compilers.
-  for (const char *name : {"torch_ltc.lstm", "torch_ltc.lstm_backward",
-                           "torch_ltc.gru", "torch_ltc.gru_backward"})
+  for (const char *name :
+       {"torch_ltc.lstm", "torch_ltc.lstm_backward", "torch_ltc.gru",
+        "torch_ltc.gru_backward", "torch_ltc.rnn", "torch_ltc.rnn_backward"})
     table.add(name, lowerHostCall);
 }
