@@ -93,7 +93,7 @@ Hash128 GeneralGraph::hash() const {
 }
 
 std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
-                                                   bool addsToBounds,
+                                                   int64_t boundFactor,
                                                    bool onlyIfExceeded) const {
   std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
   bool isExceeded = !onlyIfExceeded;
@@ -105,8 +105,8 @@ std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
     for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)
       vectors[k].push_back(
           ltcSizeStandIn(isExceeded ? scale : LTC_LARGE_STAND_INS, i, k) +
-          (addsToBounds && sizeSymbols[i].isBound() ? LTC_BOUND_STAND_INS[k]
-                                                    : 0));
+          (sizeSymbols[i].isBound() ? boundFactor * LTC_BOUND_STAND_INS[k]
+                                    : 0));
   }
   return vectors;
 }
@@ -171,9 +171,9 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
 std::string GeneralGraph::findStandIns() {
   std::string reason;
   Quality best;
-  auto attempt = [&](size_t scale, bool addsToBounds, bool onlyIfExceeded) {
+  auto attempt = [&](size_t scale, int64_t boundFactor, bool onlyIfExceeded) {
     std::vector<SymbolValues> vectors =
-        standInsOf(scale, addsToBounds, onlyIfExceeded);
+        standInsOf(scale, boundFactor, onlyIfExceeded);
     std::string why;
     Quality quality = qualityOf(vectors, why);
     if (quality.leastSize > 0 && quality.isBetterThan(best)) {
@@ -186,21 +186,23 @@ std::string GeneralGraph::findStandIns() {
     return isSuitable && best.leastSize >= LTC_LARGE_SIZE;
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
-  for (bool addsToBounds : {true, false})
+  // With the factor 64, a bound exceeds products of two large stand-ins:
+  // `x[:a * b].view(a, b)`.
+  for (int64_t boundFactor : {1, 64, 0})
     for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS,
                          LTC_HUGE_STAND_INS, LTC_VAST_STAND_INS}) {
-      if (!hasBounds && !addsToBounds)
+      if (!hasBounds && boundFactor != 1)
         continue;
-      if (attempt(scale, addsToBounds, /*onlyIfExceeded=*/false))
+      if (attempt(scale, boundFactor, /*onlyIfExceeded=*/false))
         return "";
       if (best.coversTraces && !best.hasExactCounts &&
-          attempt(scale, addsToBounds, /*onlyIfExceeded=*/true))
+          attempt(scale, boundFactor, /*onlyIfExceeded=*/true))
         return "";
     }
   // If a constant bounds the symbols, only smaller stand-ins are possible.
   for (size_t scale = LTC_VAST_STAND_INS + 1;
        scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
-    attempt(scale, /*addsToBounds=*/false, /*onlyIfExceeded=*/false);
+    attempt(scale, /*boundFactor=*/0, /*onlyIfExceeded=*/false);
   return best.leastSize > 0 ? "" : reason;
 }
 

@@ -155,10 +155,11 @@ private:
       return leastSize > 2 * other.leastSize;
     }
   };
-  /// If `onlyIfExceeded`, symbols that don't need the scale have smaller
-  /// stand-ins: a varying batch of long signals has fewer elements then, so
-  /// that their number is exact.
-  std::vector<SymbolValues> standInsOf(size_t scale, bool addsToBounds,
+  /// Symbols that bound slices have stand-ins larger by `boundFactor` times
+  /// LTC_BOUND_STAND_INS. If `onlyIfExceeded`, symbols that don't need the scale
+  /// have smaller stand-ins: a varying batch of long signals has fewer elements
+  /// then, so that their number is exact.
+  std::vector<SymbolValues> standInsOf(size_t scale, int64_t boundFactor,
                                        bool onlyIfExceeded) const;
   /// The largest value of the symbol for which the stand-ins are valid.
   int64_t largestValue(size_t symbol,
