@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 using namespace torch_ltc;
 
@@ -158,6 +159,13 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
   const TraceColumns traced(*base, traces), sampled(*base, samples);
   for (uint32_t i = 0; i < samples[0].sizes.size(); ++i) {
     if (std::optional<SizeCandidate> size = sampled.varying(i)) {
+      // A size that is the same in two samples, as a small quotient may be,
+      // doesn't determine the numbers that are computed from it.
+      if (std::set<int64_t>(size->values.begin(), size->values.end()).size() !=
+          samples.size()) {
+        why = "a size is too small at large sizes of the parameters";
+        return {};
+      }
       quality.leastSize =
           std::min(quality.leastSize, std::ranges::min(size->values));
     } else if (traced.varies(i)) {
