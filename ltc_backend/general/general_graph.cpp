@@ -62,6 +62,30 @@ GeneralGraph::valuesOfDerived(c10::ArrayRef<int64_t> symbols) const {
   return values;
 }
 
+void GeneralGraph::reorderSymbols(c10::ArrayRef<uint32_t> order) {
+  std::vector<SizeSymbol> ordered;
+  std::vector<uint32_t> rank(order.size());
+  for (uint32_t i = 0; i < order.size(); ++i) {
+    ordered.push_back(sizeSymbols[order[i]]);
+    rank[order[i]] = i;
+  }
+  sizeSymbols = std::move(ordered);
+  auto rename = [&](SizeTerm &term) {
+    if (term.kind == SizeTerm::Kind::Symbol)
+      term.index = rank[term.index];
+  };
+  auto renameAll = [&](SizeExpression &value) {
+    std::ranges::for_each(value.product, rename);
+    if (value.quotient)
+      rename(*value.quotient);
+    if (value.addend)
+      rename(*value.addend);
+  };
+  for (NumberSlot &slot : slots)
+    renameAll(slot.value);
+  std::ranges::for_each(derived, renameAll);
+}
+
 Hash128 GeneralGraph::hash() const {
   HashState state(11);
   state.add(skeleton());

@@ -127,6 +127,8 @@ private:
   /// The values of `derived` at these values of the symbols, up to the first
   /// that can't be computed.
   std::vector<int64_t> valuesOfDerived(c10::ArrayRef<int64_t> symbols) const;
+  /// Renames the symbols: symbol `order[i]` becomes symbol i.
+  void reorderSymbols(c10::ArrayRef<uint32_t> order);
   std::string slotText(const NumberSlot &slot) const;
   std::string termText(SizeTerm term) const;
   std::string explain(const NumberSlot &slot, int64_t number) const;
@@ -156,9 +158,9 @@ private:
     }
   };
   /// Symbols that bound slices have stand-ins larger by `boundFactor` times
-  /// LTC_BOUND_STAND_INS. If `onlyIfExceeded`, symbols that don't need the scale
-  /// have smaller stand-ins: a varying batch of long signals has fewer elements
-  /// then, so that their number is exact.
+  /// LTC_BOUND_STAND_INS. If `onlyIfExceeded`, symbols that don't need the
+  /// scale have smaller stand-ins: a varying batch of long signals has fewer
+  /// elements then, so that their number is exact.
   std::vector<SymbolValues> standInsOf(size_t scale, int64_t boundFactor,
                                        bool onlyIfExceeded) const;
   /// The largest value of the symbol for which the stand-ins are valid.

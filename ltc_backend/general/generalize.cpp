@@ -175,6 +175,9 @@ private:
       auto value = bounds.sizes.contains(graph.slots[i].index)
                        ? fitBound(column)
                        : fitParameterSize(column, symbols, relations);
+      if (!value && relations == Relations::Many)
+        if (auto size = columns.computedSize(graph.slots[i].node, column))
+          value = SizeExpression::of(sizeTerm(*size));
       graph.slots[i].value = value ? *value : addSymbol(i, column);
     }
   }
@@ -417,32 +420,13 @@ private:
   /// index, and a slice's end, an index or a diagonal's length must stay below
   /// the size that bounds it.
   void orderSymbols() {
-    std::vector<uint32_t> order(symbols.size()), rank(symbols.size());
+    std::vector<uint32_t> order(symbols.size());
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, [&](uint32_t i) {
       const Column &values = symbols[i].values;
       return std::accumulate(values.begin(), values.end(), int64_t(0));
     });
-    std::vector<SizeSymbol> ordered;
-    for (uint32_t i = 0; i < order.size(); ++i) {
-      ordered.push_back(graph.sizeSymbols[order[i]]);
-      rank[order[i]] = i;
-    }
-    graph.sizeSymbols = std::move(ordered);
-    auto rename = [&](SizeTerm &term) {
-      if (term.kind == SizeTerm::Kind::Symbol)
-        term.index = rank[term.index];
-    };
-    auto renameAll = [&](SizeExpression &value) {
-      std::ranges::for_each(value.product, rename);
-      if (value.quotient)
-        rename(*value.quotient);
-      if (value.addend)
-        rename(*value.addend);
-    };
-    for (NumberSlot &slot : graph.slots)
-      renameAll(slot.value);
-    std::ranges::for_each(graph.derived, renameAll);
+    graph.reorderSymbols(order);
   }
 
   GeneralGraph &graph;

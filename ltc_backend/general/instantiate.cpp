@@ -17,17 +17,12 @@ public:
 
   GraphSnapshot run() {
     IgnoredUserModes ignored;
-    // Sets the sizes of parameters first: their expressions contain only
-    // symbols, whereas those of ops' numbers may also contain sizes of
-    // parameters.
-    for (const NumberSlot &slot : slots)
-      if (slot.kind == NumberSlot::Kind::ParameterSize)
-        resized.setParameterSize(base.nodes[slot.node].parameter, slot.place,
-                                 valueOf(slot));
     for (size_t i = 0; i < base.nodes.size(); ++i) {
       c10::ArrayRef<NumberSlot> ofNode = slotsOf(i);
       if (base.nodes[i].record)
         setNumbers(i, ofNode);
+      else
+        setSizes(i, ofNode);
       resized.inferShapes(i);
       resized.finish(i);
       checkLengths(ofNode);
@@ -51,6 +46,12 @@ private:
     while (nextSlot < slots.size() && slots[nextSlot].node == position)
       ++nextSlot;
     return slots.slice(begin, nextSlot - begin);
+  }
+
+  void setSizes(size_t position, c10::ArrayRef<NumberSlot> ofNode) {
+    for (const NumberSlot &slot : ofNode)
+      resized.setParameterSize(base.nodes[position].parameter, slot.place,
+                               valueOf(slot));
   }
 
   void setNumbers(size_t position, c10::ArrayRef<NumberSlot> ofNode) {

@@ -3,10 +3,13 @@
 #include "general/predicted_traces.h"
 
 #include "general/resized_graph.h"
+#include "general/size_sources.h"
 #include "shape/shape_inference.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 using namespace torch_ltc;
 
@@ -14,6 +17,9 @@ namespace {
 
 /// Maximum number of combinations that are tried for the integers of one op.
 constexpr size_t kMaxTrials = 64;
+/// Maximum number of sizes of parameters that a prediction derives from
+/// rejected ops.
+constexpr size_t kMaxRequired = 16;
 
 /// A size in the trace, and its predicted value.
 struct OtherSize {
@@ -34,11 +40,15 @@ enum class Affected : uint8_t {
   AllEqual ///< as `Marked`, and all equal sizes
 };
 
+/// Predicted sizes of parameters, by parameter and dimension.
+using RequiredSizes = std::map<std::pair<uint32_t, uint32_t>, int64_t>;
+
 class Prediction {
 public:
   Prediction(const GraphSnapshot &base, c10::ArrayRef<MarkedSize> marked,
-             c10::ArrayRef<OtherSize> others)
-      : base(base), marked(marked), others(others), resized(base) {}
+             c10::ArrayRef<OtherSize> others, const RequiredSizes &required)
+      : base(base), marked(marked), others(others), required(required),
+        resized(base) {}
 
   /// Returns the predicted numbers. `fromSeen`: whether an integer of an op may
   /// follow from an equal size of any earlier value, not only of an operand
@@ -48,18 +58,56 @@ public:
     IgnoredUserModes ignored;
     isFromSeen = fromSeen;
     resizeParameters(affected);
-    for (size_t i = 0; i < base.nodes.size(); ++i) {
-      if (base.nodes[i].record)
-        inferOp(i);
+    for (position = 0; position < base.nodes.size(); ++position) {
+      if (base.nodes[position].record)
+        inferOp();
       else
-        resized.inferShapes(i);
-      resized.finish(i);
-      noteSizes(i);
+        resized.inferShapes(position);
+      resized.finish(position);
+      noteSizes(position);
     }
     return numbersOf(resized.graph());
   }
 
+  /// To be called after `run` threw: adds to `all` the sizes of parameters that
+  /// the rejected op requires. Such a size must equal a size of another operand
+  /// that the prediction changed: the number of a layer's input features, if
+  /// the layer follows `flatten`. Returns whether a size was added.
+  bool addRequired(RequiredSizes &all) const {
+    const SnapshotNode &node = base.nodes[position];
+    const size_t before = all.size();
+    for (uint32_t i = 0; node.record && i < node.numOperands; ++i) {
+      ResultRef ref = base.operands[node.firstOperand + i];
+      const torch::lazy::Shape &now = base.shape(ref);
+      for (uint32_t d = 0; d < now.dim(); ++d)
+        if (now.size(d) == resized.graph().shape(ref).size(d))
+          for (const OtherSize &size : sizesOfOperands(node))
+            if (size.present == now.size(d) && size.other != size.present)
+              addSource(ref, d, size.other, all);
+    }
+    return all.size() > before;
+  }
+
 private:
+  /// Adds the parameter's size from which dimension `dim` of `ref` gets its
+  /// size, and the same size of equally shaped parameters, such as an
+  /// optimizer's states.
+  void addSource(ResultRef ref, uint32_t dim, int64_t other,
+                 RequiredSizes &all) const {
+    while (base.nodes[ref.position].record) {
+      auto source = sourceOfSize(base, ref, dim);
+      if (!source)
+        return;
+      std::tie(ref, dim) = *source;
+    }
+    const uint32_t found = base.nodes[ref.position].parameter;
+    const auto shape = base.parameters[found].shape.sizes();
+    for (uint32_t p = 0; p < base.parameters.size(); ++p)
+      if (base.parameters[p].shape.sizes() == shape &&
+          !isMarkedStatic(base.parameters[p].marks, dim))
+        all.try_emplace({p, dim}, other);
+  }
+
   void resizeParameters(Affected affected) {
     for (uint32_t p = 0; p < base.parameters.size(); ++p) {
       const SnapshotParameter &parameter = base.parameters[p];
@@ -72,6 +120,9 @@ private:
 
   std::optional<int64_t> otherSize(uint32_t parameter, uint32_t dim,
                                    Affected affected) const {
+    auto known = required.find({parameter, dim});
+    if (known != required.end())
+      return known->second;
     int64_t size = base.parameters[parameter].shape.size(dim);
     for (size_t i = 0; i < marked.size(); ++i) {
       const MarkedSize &known = marked[i];
@@ -164,7 +215,7 @@ private:
   /// the op accepts: the one whose candidates have the lowest sum of ranks. The
   /// first integers keep their likeliest candidate longest, because the leading
   /// dimensions usually are batch dimensions.
-  void inferOp(size_t position) {
+  void inferOp() {
     const SnapshotNode &node = base.nodes[position];
     Choices choices;
     forEachFollowingWord(*node.record, node.attributes->words,
@@ -177,14 +228,14 @@ private:
     for (const auto &[place, values] : choices)
       maxRank += values.size() - 1;
     for (size_t rank = 0; rank <= maxRank && trials < kMaxTrials; ++rank)
-      if (tryRank(position, choices, rank, node.attributes->words, trials))
+      if (tryRank(choices, rank, node.attributes->words, trials))
         return;
     resized.setWords(position, node.attributes->words);
     resized.inferShapes(position);
   }
 
-  bool tryRank(size_t position, c10::ArrayRef<Choices::value_type> choices,
-               size_t rank, std::vector<Word> words, size_t &trials) {
+  bool tryRank(c10::ArrayRef<Choices::value_type> choices, size_t rank,
+               std::vector<Word> words, size_t &trials) {
     if (choices.empty()) {
       if (rank > 0 || trials == kMaxTrials)
         return false;
@@ -200,16 +251,16 @@ private:
     const auto &[place, values] = choices.front();
     for (size_t i = 0; i <= rank && i < values.size(); ++i) {
       words[place] = Word(values[i]);
-      if (tryRank(position, choices.slice(1), rank - i, words, trials))
+      if (tryRank(choices.slice(1), rank - i, words, trials))
         return true;
     }
     return false;
   }
 
   /// Adds to `seen` the node's sizes that the prediction changes.
-  void noteSizes(size_t position) {
-    const SnapshotNode &now = base.nodes[position];
-    const SnapshotNode &then = resized.graph().nodes[position];
+  void noteSizes(size_t node) {
+    const SnapshotNode &now = base.nodes[node];
+    const SnapshotNode &then = resized.graph().nodes[node];
     for (size_t k = 0; k < now.shapes.size(); ++k)
       for (int64_t d = 0; d < now.shapes[k].dim(); ++d) {
         OtherSize size{now.shapes[k].size(d), then.shapes[k].size(d)};
@@ -224,7 +275,9 @@ private:
   const GraphSnapshot &base;
   c10::ArrayRef<MarkedSize> marked;
   c10::ArrayRef<OtherSize> others; // one for each marked size
+  const RequiredSizes &required;
   ResizedGraph resized;
+  size_t position = 0; // of the node whose shapes are inferred
   bool isFromSeen = true;
   std::vector<OtherSize> seen;
 };
@@ -285,11 +338,35 @@ std::vector<OtherSize> otherSizes(c10::ArrayRef<MarkedSize> marked,
   return result;
 }
 
+/// Predicts the numbers at other sizes. If an op rejects them because a
+/// parameter has the present size, and `resizes`, tries again with another size
+/// of the parameter. Throws c10::Error if the graph doesn't exist at the other
+/// sizes.
+TraceNumbers predictAt(const GraphSnapshot &graph,
+                       c10::ArrayRef<MarkedSize> marked,
+                       c10::ArrayRef<OtherSize> others, Affected affected,
+                       bool fromSeen, bool resizes) {
+  RequiredSizes required;
+  for (;;) {
+    RequiredSizes more = required;
+    Prediction prediction(graph, marked, others, required);
+    try {
+      return prediction.run(affected, fromSeen);
+    } catch (const c10::Error &) {
+      if (!resizes || required.size() > kMaxRequired ||
+          !prediction.addRequired(more))
+        throw;
+    }
+    required = std::move(more);
+  }
+}
+
 /// Predicts the numbers at one or two other sizes of each marked dimension.
 /// Returns an empty vector if the graph doesn't exist at such sizes.
 std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
                                        c10::ArrayRef<MarkedSize> marked,
-                                       Affected affected, bool fromSeen) {
+                                       Affected affected, bool fromSeen,
+                                       bool resizes) {
   std::vector<TraceNumbers> result;
   try {
     for (int64_t factor : {2, 3}) {
@@ -297,7 +374,7 @@ std::vector<TraceNumbers> tryToPredict(const GraphSnapshot &graph,
       if (others.empty())
         break;
       TraceNumbers numbers =
-          Prediction(graph, marked, others).run(affected, fromSeen);
+          predictAt(graph, marked, others, affected, fromSeen, resizes);
       if (std::ranges::find(result, numbers) == result.end())
         result.push_back(std::move(numbers));
     }
@@ -350,17 +427,18 @@ std::vector<TraceNumbers> predict(const GraphSnapshot &graph,
                                   c10::ArrayRef<MarkedSize> marked) {
   if (marked.empty())
     return {};
-  for (Affected affected :
-       {Affected::Marked, Affected::SameDim, Affected::AllEqual})
-    for (bool fromSeen : {true, false}) {
-      std::vector<TraceNumbers> result =
-          tryToPredict(graph, marked, affected, fromSeen);
-      std::erase_if(result, [&](const TraceNumbers &numbers) {
-        return numbers.skeleton != traces.front().skeleton;
-      });
-      if (!result.empty())
-        return result;
-    }
+  for (bool resizes : {false, true})
+    for (Affected affected :
+         {Affected::Marked, Affected::SameDim, Affected::AllEqual})
+      for (bool fromSeen : {true, false}) {
+        std::vector<TraceNumbers> result =
+            tryToPredict(graph, marked, affected, fromSeen, resizes);
+        std::erase_if(result, [&](const TraceNumbers &numbers) {
+          return numbers.skeleton != traces.front().skeleton;
+        });
+        if (!result.empty())
+          return result;
+      }
   return {};
 }
 

@@ -2,7 +2,8 @@
 
 #include "general/slice_bounds.h"
 
-#include <cstdlib>
+#include "general/size_sources.h"
+
 #include <tuple>
 
 using namespace torch_ltc;
@@ -32,6 +33,8 @@ public:
       else if (node.record->shapeRule == ShapeRule::slice_backwardShape ||
                node.record->shapeRule == ShapeRule::unfold_backwardShape)
         addBoundsOfGradient(i);
+      else
+        addBoundsOfDiagonal(i);
     }
     if (mode == Bounds::Operands)
       for (const NumberSlot &slot : slots)
@@ -63,11 +66,46 @@ private:
       if (columns.varies(columns.firstSize(position) + d) ||
           !columns.varies(columns.operandSize(node, d)))
         continue;
-      addIntegerBound(position, d);
-      for (const NumberSlot *slot : parameterSizes)
-        if (slot->place == d &&
-            base.nodes[slot->node].shapes[0].sizes() == whole.sizes())
-          addBound(slot->index);
+      addBoundOfGradient(position, d);
+    }
+  }
+
+  void addBoundOfGradient(uint32_t position, uint32_t dim) {
+    addIntegerBound(position, dim);
+    const torch::lazy::Shape &whole = base.nodes[position].shapes[0];
+    for (const NumberSlot *slot : parameterSizes)
+      if (slot->place == dim &&
+          base.nodes[slot->node].shapes[0].sizes() == whole.sizes())
+        addBound(slot->index);
+  }
+
+  /// Adds the sides of the matrix if the length of its diagonal varies, which
+  /// is read or written.
+  void addBoundsOfDiagonal(uint32_t position) {
+    const SnapshotNode &node = base.nodes[position];
+    ResultRef whole{.position = position, .index = 0}, part = whole;
+    if (node.record->shapeRule == ShapeRule::diagonalShape)
+      whole = base.operands[node.firstOperand];
+    else if (node.record->shapeRule == ShapeRule::diagonal_scatterShape)
+      part = base.operands[node.firstOperand + 1];
+    else if (node.record->shapeRule == ShapeRule::diagonal_backwardShape)
+      part = base.operands[node.firstOperand];
+    else
+      return;
+    const int64_t rank = base.shape(whole).dim();
+    if (!columns.varies(columns.firstSize(part) + uint32_t(rank) - 2))
+      return;
+    AttributeReader reader(node.attributes->words);
+    for (const ArgumentSpec &spec : node.record->arguments) {
+      Attribute attribute = reader.next();
+      if (attribute.tag == Tag::integer &&
+          (spec.name == "dim1" || spec.name == "dim2")) {
+        const auto dim = uint32_t((attribute.integer() + rank) % rank);
+        if (whole.position == position)
+          addBoundOfGradient(position, dim);
+        else
+          addBoundOf(whole, dim);
+      }
     }
   }
 
@@ -182,7 +220,7 @@ private:
         return;
       if (!node.record)
         return addBound(size);
-      auto source = sourceOf(ref, dim);
+      auto source = sourceOfSize(base, ref, dim);
       if (!source) {
         if (ref.index == 0)
           addIntegerBound(ref.position, dim);
@@ -190,42 +228,6 @@ private:
       }
       std::tie(ref, dim) = *source;
     }
-  }
-
-  /// Returns the operand, and the operand's dimension, from which dimension
-  /// `dim` of `ref` gets its size, as far as the shapes show. An operand of the
-  /// same shape is preferred: the gradient of a convolution's input has the
-  /// input's shape.
-  std::optional<std::pair<ResultRef, uint32_t>> sourceOf(ResultRef ref,
-                                                         uint32_t dim) const {
-    const SnapshotNode &node = base.nodes[ref.position];
-    auto operands = c10::ArrayRef<ResultRef>(base.operands)
-                        .slice(node.firstOperand, node.numOperands);
-    for (ResultRef operand : operands)
-      if (base.shape(operand).sizes() == base.shape(ref).sizes())
-        return std::pair(operand, dim);
-    for (ResultRef operand : operands)
-      if (auto from = sameSize(base.shape(operand), base.shape(ref), dim))
-        return std::pair(operand, *from);
-    return std::nullopt;
-  }
-
-  /// Returns the operand's dimension that dimension `dim` of a result comes
-  /// from, as far as the shapes show: the same one or, if the result has a
-  /// different shape, the nearest dimension of the same size, counted from the
-  /// last dimension.
-  static std::optional<uint32_t> sameSize(const torch::lazy::Shape &from,
-                                          const torch::lazy::Shape &to,
-                                          uint32_t dim) {
-    if (from.dim() == to.dim() && from.size(dim) == to.size(dim))
-      return dim;
-    const int64_t likely = int64_t(dim) + from.dim() - to.dim();
-    std::optional<uint32_t> nearest;
-    for (int64_t d = 0; d < from.dim(); ++d)
-      if (from.size(d) == to.size(dim) &&
-          (!nearest || std::abs(d - likely) < std::abs(*nearest - likely)))
-        nearest = uint32_t(d);
-    return nearest;
   }
 
   const GraphSnapshot &base;

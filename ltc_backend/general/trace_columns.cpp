@@ -69,3 +69,13 @@ TraceColumns::operandSizes(const SnapshotNode &node) const {
   }
   return result;
 }
+
+std::optional<uint32_t> TraceColumns::computedSize(size_t position,
+                                                   const Column &values) const {
+  for (size_t i = 0; i < position; ++i)
+    if (base.nodes[i].record)
+      for (uint32_t size = firstSize(i); size < endOfSizes(i); ++size)
+        if (sizes(size) == values)
+          return size;
+  return std::nullopt;
+}

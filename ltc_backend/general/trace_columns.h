@@ -34,6 +34,12 @@ public:
   std::vector<std::vector<SizeCandidate>>
   operandSizes(const SnapshotNode &node) const;
 
+  /// A size of a result that an op before the node at `position` computes and
+  /// that has these values, if there is one. A layer after `flatten` has as
+  /// many input features as the flattened dimension has elements.
+  std::optional<uint32_t> computedSize(size_t position,
+                                       const Column &values) const;
+
 private:
   const GraphSnapshot &base;
   const std::vector<TraceNumbers> &traces;

@@ -24,6 +24,7 @@
 
 using namespace torch_ltc;
 using at::Tensor;
+using c10::DispatchKey;
 using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
