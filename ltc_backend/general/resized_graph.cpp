@@ -15,12 +15,18 @@ using torch::lazy::Shape;
 
 namespace {
 
-/// Whether the op writes a slice whose start or end is a dynamic scalar. The
-/// op's shape rule can't be used, because it compares the slice's length with
-/// start and end.
+bool writesDiagonal(const SnapshotNode &node) {
+  return node.record->shapeRule == ShapeRule::diagonal_scatterShape ||
+         node.record->shapeRule == ShapeRule::diagonal_backwardShape;
+}
+
+/// Whether the op writes a slice whose start or end is a dynamic scalar, or a
+/// diagonal whose offset is one. The op's shape rule can't be used, because it
+/// compares the part's length with these numbers.
 bool isPartWritten(const SnapshotNode &node) {
   if (node.record->shapeRule != ShapeRule::slice_scatterShape &&
-      node.record->shapeRule != ShapeRule::slice_backwardShape)
+      node.record->shapeRule != ShapeRule::slice_backwardShape &&
+      !writesDiagonal(node))
     return false;
   AttributeReader reader(node.attributes->words);
   return std::ranges::any_of(node.record->arguments, [&](const auto &) {
@@ -28,18 +34,25 @@ bool isPartWritten(const SnapshotNode &node) {
   });
 }
 
-int64_t dimOf(const SnapshotNode &node, int64_t rank) {
+/// Returns the value of an argument; none if it isn't an integer.
+std::optional<int64_t> integerOf(const SnapshotNode &node,
+                                 std::string_view argument) {
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
     Attribute attribute = reader.next();
-    if (spec.name == "dim" && attribute.tag == Tag::integer)
-      return attribute.integer() + (attribute.integer() < 0 ? rank : 0);
+    if (spec.name == argument && attribute.tag == Tag::integer)
+      return attribute.integer();
   }
-  return 0; // the default
+  return std::nullopt;
 }
 
-/// The argument `input_sizes` of slice_backward: the sizes of the sliced
-/// tensor.
+int64_t dimOf(const SnapshotNode &node, int64_t rank) {
+  const int64_t dim = integerOf(node, "dim").value_or(0);
+  return dim + (dim < 0 ? rank : 0);
+}
+
+/// The argument `input_sizes` of the gradient of a slice or diagonal: the sizes
+/// of the whole tensor.
 c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
   AttributeReader reader(node.attributes->words);
   for (const ArgumentSpec &spec : node.record->arguments) {
@@ -57,14 +70,28 @@ void checkAlike(bool isAlike, const SnapshotNode &node) {
               messageSuffix(node.location));
 }
 
-/// Throws if `part`, whose start or end is a dynamic scalar, is longer than
-/// `whole`.
+/// Throws if `part`, whose start or end is a dynamic scalar, spans more
+/// elements than `whole` has.
 void checkPart(const Shape &part, const Shape &whole,
                const SnapshotNode &node) {
-  for (int64_t d = 0; d < part.dim(); ++d)
-    TORCH_CHECK(part.size(d) <= whole.size(d), "A slice of ", whole.size(d),
-                " elements would have ", part.size(d), " elements",
+  if (writesDiagonal(node)) {
+    const int64_t length = part.size(part.dim() - 1);
+    for (const char *name : {"dim1", "dim2"}) {
+      const int64_t dim = integerOf(node, name).value_or(name[3] - '1');
+      TORCH_CHECK(length <= whole.size(dim < 0 ? dim + whole.dim() : dim),
+                  "A diagonal is longer than a side of its matrix",
+                  messageSuffix(node.location));
+    }
+    return;
+  }
+  const int64_t dim = dimOf(node, part.dim());
+  for (int64_t d = 0; d < part.dim(); ++d) {
+    const int64_t step = d == dim ? integerOf(node, "step").value_or(1) : 1;
+    const int64_t span = (part.size(d) - 1) * step + 1;
+    TORCH_CHECK(span <= whole.size(d), "A slice of ", whole.size(d),
+                " elements would span ", span, " elements",
                 messageSuffix(node.location));
+  }
 }
 
 void setSize(Shape &shape, size_t dim, int64_t size) {
@@ -131,7 +158,8 @@ void ResizedGraph::inferPart(SnapshotNode &node) {
 void ResizedGraph::inferWhole(SnapshotNode &node) {
   const Shape &first = changed.shape(changed.operands[node.firstOperand]);
   const bool isGradient =
-      node.record->shapeRule == ShapeRule::slice_backwardShape;
+      node.record->shapeRule == ShapeRule::slice_backwardShape ||
+      node.record->shapeRule == ShapeRule::diagonal_backwardShape;
   Shape whole =
       isGradient ? Shape(first.scalar_type(), inputSizes(node)) : first;
   checkPart(isGradient ? first

@@ -39,7 +39,8 @@ private:
   /// it.
   void inferPart(SnapshotNode &node);
   /// Infers the result's shape for an op that writes a slice whose start or end
-  /// is a dynamic scalar (`slice_scatter`, `slice_backward`).
+  /// is a dynamic scalar (`slice_scatter`, `slice_backward`), or such a
+  /// diagonal.
   void inferWhole(SnapshotNode &node);
   void inferOp(SnapshotNode &node);
 

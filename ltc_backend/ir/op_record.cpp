@@ -120,7 +120,9 @@ bool resolve(OpRecord &record) {
     if (spec.varies)
       spec.lowest = 0;
     setSizes(spec, sizes);
-    record.hasUnsizedNumbers |= spec.varies && !spec.followsSizes;
+    bool mayBeFloat = argument.type()->kind() == c10::TypeKind::NumberType;
+    record.hasUnsizedNumbers |=
+        spec.varies && (!spec.followsSizes || mayBeFloat);
     if (argument.default_value())
       spec.defaultValue = *argument.default_value();
     record.hasTensorArgument |= spec.kind == ArgumentKind::Tensor ||

@@ -106,7 +106,8 @@ struct OpRecord {
   bool returnsList = false;
   bool hasTensorArgument = false;
   bool hasVaryingNumbers = false;
-  /// Whether some of the varying numbers don't follow sizes.
+  /// Whether some of the varying numbers don't follow sizes, as floats never
+  /// do.
   bool hasUnsizedNumbers = false;
   /// Position of the number that the op writes to elements of the result, if
   /// there is one.

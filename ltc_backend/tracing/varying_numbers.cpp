@@ -164,10 +164,17 @@ Hash128 VaryingNumbers::placeOf(const OpRecord &record,
   return state.finish();
 }
 
-/// Returns the dimension that the op slices, and the dimension's size; nullopt
-/// if the op doesn't read or write a slice of consecutive elements.
-static std::optional<std::pair<int64_t, int64_t>>
-wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
+namespace {
+/// What a slice consists of.
+struct SlicedDim {
+  int64_t dim, size, step;
+};
+} // namespace
+
+/// Returns the dimension that the op slices; nullopt if the op doesn't read or
+/// write a slice.
+static std::optional<SlicedDim> slicedDim(const OpRecord &record,
+                                          const ArgumentWalk &walk) {
   switch (record.shapeRule) {
   case ShapeRule::sliceShape:
   case ShapeRule::slice_scatterShape:
@@ -191,23 +198,40 @@ wholeOfPart(const OpRecord &record, const ArgumentWalk &walk) {
       step = attribute.integer();
   }
   dim += dim < 0 ? int64_t(whole.size()) : 0;
-  if (step != 1 || dim < 0 || dim >= int64_t(whole.size()))
+  if (dim < 0 || dim >= int64_t(whole.size()))
     return std::nullopt;
-  return std::pair(dim, whole[dim]);
+  return SlicedDim{dim, whole[dim], step};
 }
 
-/// Whether both ends of this slice have differed from those of an earlier trace
-/// in which the sliced dimension had the same size. False if that size changes
-/// in each trace.
+/// Whether the step of this `arange` has differed from that of an earlier
+/// trace. Its length is then no simple function of its numbers.
+bool VaryingNumbers::isMovingRange(const OpRecord &record,
+                                   const Numbers &numbers) {
+  if (record.shapeRule != ShapeRule::arangeShape || numbers.size() != 3 ||
+      config().varying_sizes.get() == "off")
+    return false;
+  HashState state(14);
+  state.add(opsBefore);
+  state.add(record.id);
+  Part now{numbers[0], numbers[1], numbers[2]};
+  Part &last = parts.try_emplace(state.finish(), now).first->second;
+  now.isMoving = last.isMoving || now.step != last.step;
+  last = now;
+  return now.isMoving;
+}
+
+/// Whether both ends of this slice, or its step, have differed from those of an
+/// earlier trace in which the sliced dimension had the same size. False if that
+/// size changes in each trace.
 bool VaryingNumbers::isMovingPart(const OpRecord &record,
                                   const ArgumentWalk &walk,
                                   const Numbers &numbers) {
   if (numbers.size() != 2 || config().varying_sizes.get() == "off")
     return false;
-  auto dimAndSize = wholeOfPart(record, walk);
-  if (!dimAndSize)
+  auto sliced = slicedDim(record, walk);
+  if (!sliced)
     return false;
-  auto [dim, size] = *dimAndSize;
+  auto [dim, size, step] = *sliced;
   HashState state(13);
   state.add(opsBefore);
   state.add(record.id);
@@ -216,10 +240,10 @@ bool VaryingNumbers::isMovingPart(const OpRecord &record,
   whole.changes = whole.size == size ? 0 : whole.changes + 1;
   whole.size = size;
   state.add(uint64_t(size));
-  Part now{numbers[0], numbers[1]};
+  Part now{numbers[0], numbers[1], step};
   Part &last = parts.try_emplace(state.finish(), now).first->second;
-  now.isMoving =
-      last.isMoving || (now.start != last.start && now.end != last.end);
+  now.isMoving = last.isMoving || now.step != last.step ||
+                 (now.start != last.start && now.end != last.end);
   last = now;
   return now.isMoving && whole.changes < 2;
 }
@@ -241,7 +265,7 @@ static void noteParameter(const OpRecord &record, const ArgumentWalk &walk,
 }
 
 /// Updates `place`, and returns whether one of the numbers varies. For
-/// `Sizes::Any`, only numbers that don't follow sizes count.
+/// `Sizes::Any`, only numbers that don't follow sizes count. Floats never do.
 bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
                              Sizes sizes, SizedPlace &place,
                              const Numbers &numbers) {
@@ -253,7 +277,8 @@ bool VaryingNumbers::compare(const OpRecord &record, const ArgumentWalk &walk,
     if (!spec.varies || !isNumber(attribute.tag))
       continue;
     for (size_t end = i + numWords(attribute); i < end; ++i) {
-      if (sizes == Sizes::Any && spec.followsSizes)
+      if (sizes == Sizes::Any && spec.followsSizes &&
+          attribute.tag != Tag::floating)
         continue;
       if (!place.varies[i] && numbers[i] != place.numbers[i]) {
         place.varies[i] = true;
@@ -301,7 +326,8 @@ bool VaryingNumbers::parametrize(const OpRecord &record, ArgumentWalk &walk,
   if (record.hasVaryingNumbers)
     place = placeOf(record, walk, Sizes::Constant, numbers);
   auto *unsized = findUnsized(record, walk);
-  const bool isPart = isMovingPart(record, walk, numbers);
+  const bool isPart =
+      isMovingPart(record, walk, numbers) || isMovingRange(record, numbers);
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
   // Keeps the numbers while a capture records, because a recorded call is
   // replayed with its original numbers.

@@ -10,13 +10,15 @@
 //                                  step 2: slice_copy(start=scalar, end=scalar)
 //                                  step 3: the same program
 //
-// A number that doesn't follow from sizes (for example, a bound of `clamp` or
-// an end of `linspace`) is also compared with its value in traces of other
-// sizes, so that it doesn't become a constant again at each new size. The ends
-// of a slice (`x[begin:end]`) become dynamic scalars for any length of the
-// slice if both have moved while the size of the sliced dimension stayed the
-// same, which shows that the ends don't follow this size. (If the size differs
-// in each trace, they may follow it.)
+// A number that doesn't follow from sizes (for example, a bound of `clamp`, an
+// end of `linspace`, or a float that ends an `arange`) is also compared with
+// its value in traces of other sizes, so that it doesn't become a constant
+// again at each new size. The ends of a slice (`x[begin:end:step]`) become
+// dynamic scalars for any length of the slice if both, or the step, have moved
+// while the size of the sliced dimension stayed the same, which shows that the
+// ends don't follow this size. (If the size differs in each trace, they may
+// follow it.) The same holds for the numbers of an `arange` if its step has
+// moved.
 //
 // A place in a trace is determined by the preceding ops, and by the call itself
 // without these numbers. Making a number a dynamic scalar only affects which
@@ -69,9 +71,10 @@ private:
     Numbers numbers;                  // the last call's
     c10::SmallVector<bool, 4> varies; // whether each number has differed
   };
-  /// A slice (`x[start:end]`) of a tensor of a certain size.
+  /// A slice (`x[start:end:step]`) of a tensor of a certain size, or an
+  /// `arange`.
   struct Part {
-    Word start, end; // the last call's
+    Word start, end, step; // the last call's
     bool isMoving = false;
   };
   /// The sliced dimension at a place, whatever its size.
@@ -91,6 +94,7 @@ private:
                                                const ArgumentWalk &walk);
   bool isMovingPart(const OpRecord &record, const ArgumentWalk &walk,
                     const Numbers &numbers);
+  bool isMovingRange(const OpRecord &record, const Numbers &numbers);
   bool compare(const OpRecord &record, const ArgumentWalk &walk, Sizes sizes,
                SizedPlace &place, const Numbers &numbers);
 

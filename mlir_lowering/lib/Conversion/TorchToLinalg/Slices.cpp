@@ -8,6 +8,8 @@
 #include "IndexBuilder.h"
 #include "OpArguments.h"
 
+#include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
@@ -19,14 +21,22 @@ struct Slice {
 } // namespace
 
 /// The start of a part that spans `span` of `size` positions. A dynamic scalar
-/// is clamped, so that no memory outside the tensor is accessed.
+/// is clamped, so that no memory outside the tensor is accessed. `hasStep`: the
+/// part's elements aren't consecutive.
 static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
-                              int64_t span) {
+                              int64_t span, bool hasStep = false) {
   if (!op.isParameter(position))
     return op.builder.getIndexAttr(
         clampIndex(op.optionalInteger(position), 0, size));
   IndexBuilder b(op.builder, op.loc);
-  return b.fromElement(op.number(position).value, size, size - span);
+  Value number = op.number(position).value;
+  if (!hasStep || !isForAllSizes(op.op))
+    return b.fromElement(number, size, size - span);
+  // If size, count and step all depend on sizes, `size - span` is no known
+  // function of these, but `span` is one.
+  Value start = b.fromElement(number, size, size);
+  Value end = b.min(b.add(start, span), b.constant(size));
+  return b.sub(end, b.constant(span));
 }
 
 static Slice wholeOf(OpLowering &op, ArrayRef<int64_t> sizes) {
@@ -54,7 +64,7 @@ static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
   int64_t span = count > 0 ? (count - 1) * step + 1 : 0;
   if (span > size)
     op.contradict();
-  slice.offsets[dim] = readStart(op, first + 1, size, span);
+  slice.offsets[dim] = readStart(op, first + 1, size, span, step != 1);
   slice.strides[dim] = step;
   slice.sizes[dim] = count;
   return slice;
