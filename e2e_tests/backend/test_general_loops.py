@@ -385,10 +385,8 @@ def _compiled() -> Iterator[None]:
 #: Loops that compile more programs if the loss is read before the backward pass, with the
 #: reason why the program of gradients isn't generalized.
 CONSTANT_IF_CUT = {
-    "parts of given lengths": "the rows' number is a sum of three lengths",
     "frames of a signal": "the signal's length isn't a function of the number of frames",
     "windows": "the number of windows is a quotient of a constant and their distance",
-    "rows at a varying distance": "the number of rows is a quotient, as that of windows",
     "a box cut out": "sizes of the convolution's gradient are constants near the bound",
 }
 
