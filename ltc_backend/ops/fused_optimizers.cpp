@@ -325,8 +325,8 @@ void torch_ltc::registerFusedOptimizers() {
     // __torch_dispatch__ (DTensor): torch's kernel (2.13) fails if one of the
     // lists is empty.
     for (const char *overload : {"", "tensor_lr"})
-      for (c10::DispatchKey key :
-           {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
+      for (DispatchKey key :
+           {DispatchKey::AutogradLazy, DispatchKey::Functionalize})
         registerAround<FusedKernel>(findOp({name, overload}), key, tracer);
   };
   around("aten::_fused_adam_",
