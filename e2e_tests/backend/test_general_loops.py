@@ -10,8 +10,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
+from backend.fresh_programs import without_programs  # noqa: F401
 from torch import Tensor
-from torch_ltc._backend import bindings
 
 STEPS = 14
 #: The maximum number of programs that a loop compiles: the first step's, one with varying
@@ -369,17 +369,6 @@ LOOPS: dict[str, Loop] = {
         lambda i, w, x: (x[0][::2] * w).square().mean() + (x[0][-5:] * w).sum(),
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _compiled() -> Iterator[None]:
-    """Each test starts without programs and without varying numbers."""
-    torch.lazy.empty_cache()
-    with torch_ltc.config(varying_numbers="off"):
-        (torch.ones(1, device="lazy") + 1).cpu()
-    bindings().clear_program_memory()
-    with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
-        yield
 
 
 #: Loops that compile more programs if the loss is read before the backward pass, with the

@@ -4,14 +4,14 @@ parts viewed as matrices, boxes before a flattened layer, selections, strided sl
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
+from backend.fresh_programs import without_programs  # noqa: F401
 from torch import Tensor, nn
-from torch_ltc._backend import bindings
 
 STEPS = 24
 #: The most programs of a loop: see test_general_loops.py.
@@ -168,17 +168,6 @@ LOOPS: dict[str, Loop] = {
     "diagonals": _diagonal,
     "written diagonals": _written_diagonal,
 }
-
-
-@pytest.fixture(autouse=True)
-def _compiled() -> Iterator[None]:
-    """Each test starts without programs and without varying numbers."""
-    torch.lazy.empty_cache()
-    with torch_ltc.config(varying_numbers="off"):
-        (torch.ones(1, device="lazy") + 1).cpu()
-    bindings().clear_program_memory()
-    with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
-        yield
 
 
 def _compare(loop: Loop, kind: type[random.Random], seed: int) -> None:

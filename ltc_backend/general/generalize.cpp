@@ -131,7 +131,8 @@ private:
 
   SizeExpression addSymbol(uint32_t slot, const Column &column) {
     int64_t multiple = 1;
-    if (asMultiples)
+    // A constant column would be a multiple of itself.
+    if (asMultiples && std::ranges::min(column) != std::ranges::max(column))
       multiple =
           std::accumulate(column.begin(), column.end(), int64_t(0),
                           [](int64_t a, int64_t b) { return std::gcd(a, b); });

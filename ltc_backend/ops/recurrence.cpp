@@ -351,6 +351,12 @@ Tensor fillerOfRnn(const Tensor &states, bool relu) {
                   states.options());
 }
 
+OptionalTensor sumOfBiases(const Network &network, const Weights &weights) {
+  if (!network.hasBiases)
+    return std::nullopt;
+  return weights.inputBias + weights.hiddenBias;
+}
+
 /// `packing`: null for padded sequences.
 std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
                                            const Tensor &input,
@@ -361,10 +367,8 @@ std::tuple<Tensor, Tensor, Tensor> runLstm(const Network &network,
   bool isFloat = input.scalar_type() == at::kFloat;
   auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
     Weights weights = network.weights(state);
-    OptionalTensor bias;
-    if (network.hasBiases)
-      bias = weights.inputBias + weights.hiddenBias;
-    Tensor projections = at::linear(layerInput, weights.ofInput, bias);
+    Tensor projections =
+        at::linear(layerInput, weights.ofInput, sumOfBiases(network, weights));
     if (packing)
       projections = packing->pad(projections, fillerOfLstm(hx[0]), reverse);
     variable_list results =
@@ -406,10 +410,8 @@ std::tuple<Tensor, Tensor> runRnn(const Network &network, const Tensor &input,
   std::vector<Tensor> hy;
   auto direction = [&](const Tensor &layerInput, size_t state, bool reverse) {
     Weights weights = network.weights(state);
-    OptionalTensor bias;
-    if (network.hasBiases)
-      bias = weights.inputBias + weights.hiddenBias;
-    Tensor projections = at::linear(layerInput, weights.ofInput, bias);
+    Tensor projections =
+        at::linear(layerInput, weights.ofInput, sumOfBiases(network, weights));
     if (packing)
       projections = packing->pad(projections, fillerOfRnn(hx, relu), reverse);
     variable_list results =

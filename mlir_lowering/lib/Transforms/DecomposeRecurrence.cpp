@@ -67,6 +67,12 @@ static Value statesBefore(FormulaBuilder &b, Value first, Value states,
   return b.concatenate({begin, rest}, 0, sizes);
 }
 
+/// The gradient of the hidden weight from the gradients of the gates and the
+/// states that the gates read, both of all steps.
+static Value weightGradient(FormulaBuilder &b, Value gates, Value states) {
+  return b.mm(b.permute(asMatrix(b, gates), {1, 0}), asMatrix(b, states));
+}
+
 static Value concatenateGates(FormulaBuilder &b, ArrayRef<Value> gates) {
   SmallVector<int64_t> sizes(b.sizes(gates.front()));
   sizes.back() = 0;
@@ -167,8 +173,7 @@ static LogicalResult decomposeLstmBackward(TorchLtcLstmBackwardOp op,
   Value all = stack(b, grads), gradWeight;
   if (b.isUsed(3))
     gradWeight =
-        b.mm(b.permute(asMatrix(b, all), {1, 0}),
-             asMatrix(b, statesBefore(b, op.getHx(), output, reverse)));
+        weightGradient(b, all, statesBefore(b, op.getHx(), output, reverse));
   return b.replaceWith({all, gradH, gradC, gradWeight});
 }
 
@@ -269,8 +274,7 @@ static LogicalResult decomposeRnnBackward(TorchLtcRnnBackwardOp op,
   Value all = stack(b, grads), gradWeight;
   if (b.isUsed(2))
     gradWeight =
-        b.mm(b.permute(asMatrix(b, all), {1, 0}),
-             asMatrix(b, statesBefore(b, op.getHx(), output, reverse)));
+        weightGradient(b, all, statesBefore(b, op.getHx(), output, reverse));
   return b.replaceWith({all, gradH, gradWeight});
 }
 
