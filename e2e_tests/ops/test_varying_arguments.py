@@ -178,6 +178,7 @@ CASES: dict[str, Body] = {
         torch.arange(0.5 * i, 0.5 * i + 3 + 0.1 * i, 0.5 + i / 60, device=x.device)[:6]
         * x
     ),
+    "arange to a float": lambda i, x: torch.arange(5.1 + i / 60, device=x.device) * x,
     "arange downwards": lambda i, x: (
         torch.arange(3 * i, 3 * i - 12, -2, device=x.device) + x
     ),
@@ -261,7 +262,6 @@ CONSTANT = {
 CONSTANT_OF_OP = {
     "_ctc_loss.input_lengths": "nn.CTCLoss passes them as a tensor",
     "_ctc_loss.target_lengths": "nn.CTCLoss passes them as a tensor",
-    "arange.end": "decides the size, and nothing else",
     "tril_indices.offset": "decides the size",
     "triu_indices.offset": "decides the size",
 }
