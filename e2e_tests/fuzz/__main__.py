@@ -19,15 +19,19 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz")
     parser.add_argument("--seeds", required=True, help="first-last")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--loops", action="store_true", help="training loops, not ops")
-    kind.add_argument("--large", action="store_true", help="ops on larger tensors")
+    kind.add_argument(
+        "--loops", dest="kind", action="store_const", const="loops", default="",
+        help="training loops, not ops",
+    )  # fmt: skip
+    kind.add_argument(
+        "--large", dest="kind", action="store_const", const="large",
+        help="ops on larger tensors",
+    )  # fmt: skip
     parser.add_argument("--results", type=Path, help="a JSON file")
     parser.add_argument("--shrink", action="store_true", help="print short programs")
     parser.add_argument("--text", action="store_true", help="print the programs only")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    options.kind = "loops" if options.loops else "large" if options.large else ""
-    return options
+    return parser.parse_args()
 
 
 def _span(text: str) -> tuple[int, int]:

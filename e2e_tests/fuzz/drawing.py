@@ -139,6 +139,7 @@ class Drawing:
         """Returns a size for a dimension of an operand that fits its op."""
         length = self.random.randint(least, most)
         factors = self.sizes.factors
+        # A single factor isn't drawn, so that the programs of small sizes stay the same.
         return length * (self.random.choice(factors) if len(factors) > 1 else 1)
 
     def dtype(self) -> torch.dtype:

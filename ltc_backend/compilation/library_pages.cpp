@@ -100,7 +100,7 @@ void torch_ltc::giveBackIdleLibraries() {
   // Releases the buffers that the first steps of a loop leave in the cache, up
   // to one for each parameter: these steps can't donate buffers that the loop's
   // set-up still holds.
-  releaseCachedMemory();
+  memoryPool().release();
   // Returns memory that the compiler has freed, even between live allocations,
   // to the system.
   malloc_trim(0);

@@ -55,6 +55,8 @@ bool overlap(const at::Tensor &written, const at::Tensor &read,
          begin < writtenBegin + written.numel();
 }
 
+bool isOnLazy(const at::Tensor &tensor) { return tensor.device().is_lazy(); }
+
 } // namespace
 
 void torch_ltc::checkWrittenDevice(const at::Tensor &written,
@@ -63,10 +65,7 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
   if (!written.defined() || !written.device().is_cpu() ||
       written.key_set().has(c10::DispatchKey::Functionalize))
     return;
-  bool anyLazy = anyTensor(arguments, [](const at::Tensor &tensor) {
-    return tensor.device().is_lazy();
-  });
-  TORCH_CHECK(!anyLazy, opName,
+  TORCH_CHECK(!anyTensor(arguments, isOnLazy), opName,
               " can't write a tensor on 'cpu' from one on 'lazy': use copy_() "
               "or move one of them with .to() first.",
               opSuffix(opName));
@@ -75,14 +74,11 @@ void torch_ltc::checkWrittenDevice(const at::Tensor &written,
 void torch_ltc::checkReadDevices(const at::Tensor &written,
                                  c10::ArrayRef<c10::IValue> arguments,
                                  const std::string &opName) {
-  auto isLazy = [](const at::Tensor &tensor) {
-    return tensor.device().is_lazy();
-  };
   // A tensor without dims counts as a number.
   auto isOnCpu = [](const at::Tensor &tensor) {
     return tensor.device().is_cpu() && tensor.dim() > 0;
   };
-  TORCH_CHECK(anyTensor(arguments, isLazy) || !anyTensor(arguments, isOnCpu),
+  TORCH_CHECK(anyTensor(arguments, isOnLazy) || !anyTensor(arguments, isOnCpu),
               "Expected all tensors to be on the same device, but the operands "
               "of ",
               opName, " are on cpu and its result is on ", written.device(),

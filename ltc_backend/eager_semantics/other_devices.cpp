@@ -39,6 +39,7 @@ public:
     if (device.isNone() || device.toDevice().is_lazy() ||
         !isLazyWrapper(self.toTensor())) {
       previous.callBoxed(op, keys, stack);
+      // torch's kernel has wrapped the result, which a factory may return.
       const at::Tensor &result = stack->back().toTensor();
       if (isLazyWrapper(result))
         giveOwnVersion(result);

@@ -353,7 +353,7 @@ void torch_ltc::logAndSchedule(ScheduledStep step, std::string origin,
                    std::chrono::system_clock::now().time_since_epoch())
                    .count();
   event.liveTensors = numLiveTensors();
-  event.allocatedBytes = memoryStatistics().allocated;
+  event.allocatedBytes = memoryPool().values().allocated;
   event.scheduleSeconds = scheduleSeconds;
   step.event = addStepEvent(std::move(event));
   count(Counter::executions);

@@ -324,7 +324,7 @@ private:
     }
     changed.notify_all();
     giveBackIdleLibraries();
-    trimCachedMemory();
+    memoryPool().noteRun();
   }
 
   void run(Worker &worker, std::function<void()> work) {

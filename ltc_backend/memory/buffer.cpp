@@ -90,8 +90,3 @@ Buffer::~Buffer() {
   else if (memory)
     memoryPool().free(memory, bytes);
 }
-
-MemoryStatistics torch_ltc::memoryStatistics() { return memoryPool().values(); }
-void torch_ltc::resetPeakMemory() { memoryPool().resetPeak(); }
-void torch_ltc::trimCachedMemory() { memoryPool().noteRun(); }
-void torch_ltc::releaseCachedMemory() { memoryPool().release(); }

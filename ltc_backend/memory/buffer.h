@@ -74,13 +74,6 @@ using BufferPtr = std::shared_ptr<Buffer>;
 /// The pool of all buffers, and of the large values that an op-by-op run
 /// computes, but doesn't return.
 MemoryPool &memoryPool();
-MemoryStatistics memoryStatistics();
-void resetPeakMemory();
-/// To be called after each run of a program. Returns cached memory to the
-/// system that the last runs didn't need.
-void trimCachedMemory();
-/// Returns the cached memory to the system.
-void releaseCachedMemory();
 
 } // namespace torch_ltc
 

@@ -98,7 +98,7 @@ void MemoryPool::free(void *memory, size_t bytes) {
 }
 
 void MemoryPool::noteRun() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   bool mustTrim = std::exchange(mayHaveFreedCopies, false);
   if (++numRuns >= runsOfPeriod) {
     numRuns = 0;
@@ -106,23 +106,27 @@ void MemoryPool::noteRun() {
     peakBefore = std::exchange(peakOfPeriod, statistics.allocated);
     mustTrim |= shrinkCache(cacheLimit());
   }
+  lock.unlock(); // other threads may allocate while the heap is trimmed
   if (mustTrim)
     malloc_trim(0); // also returns memory between live allocations
 }
 
 void MemoryPool::noteCopy(size_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::unique_lock<std::mutex> lock(mutex);
   copied += int64_t(bytes);
   if (copied < copiedAtTrim)
     return;
   copiedAtTrim = 2 * copied;
   mayHaveFreedCopies = true;
+  lock.unlock();
   malloc_trim(0);
 }
 
 void MemoryPool::release() {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (shrinkCache(0))
+  std::unique_lock<std::mutex> lock(mutex);
+  const bool isShrunk = shrinkCache(0);
+  lock.unlock();
+  if (isShrunk)
     malloc_trim(0);
 }
 

@@ -164,7 +164,7 @@ py::dict cacheInfo(bool open) {
 }
 
 py::dict memoryStats() {
-  MemoryStatistics memory = memoryStatistics();
+  MemoryStatistics memory = memoryPool().values();
   py::dict result;
   result["allocated_bytes"] = memory.allocated;
   result["peak_allocated_bytes"] = memory.peak;
@@ -251,10 +251,10 @@ void torch_ltc::bindMetrics(py::module_ &module) {
     ReleasedGil noGil;
     clearPrograms();
     GeneralPrograms::get().clear();
-    releaseCachedMemory();
+    memoryPool().release();
   });
   module.def("memory_stats", &memoryStats);
-  module.def("reset_peak_memory_stats", &resetPeakMemory);
+  module.def("reset_peak_memory_stats", [] { memoryPool().resetPeak(); });
   module.def("set_log_hook", &setHook);
   module.def("enter_guard",
              [](const std::string &kind) { enterGuard(guardKind(kind)); });

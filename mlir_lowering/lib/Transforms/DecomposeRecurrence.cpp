@@ -67,10 +67,10 @@ static Value statesBefore(FormulaBuilder &b, Value first, Value states,
   return b.concatenate({begin, rest}, 0, sizes);
 }
 
-/// The gradient of the hidden weight from the gradients of the gates and the
-/// states that the gates read, both of all steps.
+/// The gradient of the hidden weight from the gradients of the gates, as a
+/// matrix, and the states that the gates read, both of all steps.
 static Value weightGradient(FormulaBuilder &b, Value gates, Value states) {
-  return b.mm(b.permute(asMatrix(b, gates), {1, 0}), asMatrix(b, states));
+  return b.mm(b.permute(gates, {1, 0}), asMatrix(b, states));
 }
 
 static Value concatenateGates(FormulaBuilder &b, ArrayRef<Value> gates) {
@@ -172,8 +172,8 @@ static LogicalResult decomposeLstmBackward(TorchLtcLstmBackwardOp op,
   }
   Value all = stack(b, grads), gradWeight;
   if (b.isUsed(3))
-    gradWeight =
-        weightGradient(b, all, statesBefore(b, op.getHx(), output, reverse));
+    gradWeight = weightGradient(b, asMatrix(b, all),
+                                statesBefore(b, op.getHx(), output, reverse));
   return b.replaceWith({all, gradH, gradC, gradWeight});
 }
 
@@ -233,7 +233,7 @@ static LogicalResult decomposeGruBackward(TorchLtcGruBackwardOp op,
   }
   Value hidden = asMatrix(b, stack(b, ofHidden)), gradWeight, gradBias;
   if (b.isUsed(2))
-    gradWeight = b.mm(b.permute(hidden, {1, 0}), asMatrix(b, before));
+    gradWeight = weightGradient(b, hidden, before);
   if (b.isUsed(3))
     gradBias = b.sum(hidden, {0}, /*keepDim=*/false);
   return b.replaceWith({stack(b, ofInput), gradH, gradWeight, gradBias});
@@ -273,8 +273,8 @@ static LogicalResult decomposeRnnBackward(TorchLtcRnnBackwardOp op,
   }
   Value all = stack(b, grads), gradWeight;
   if (b.isUsed(2))
-    gradWeight =
-        weightGradient(b, all, statesBefore(b, op.getHx(), output, reverse));
+    gradWeight = weightGradient(b, asMatrix(b, all),
+                                statesBefore(b, op.getHx(), output, reverse));
   return b.replaceWith({all, gradH, gradWeight});
 }
 
