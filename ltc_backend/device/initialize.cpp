@@ -4,6 +4,7 @@
 
 #include "compilation/background_compiler.h"
 #include "compilation/compiler_library.h"
+#include "compilation/idle_processor.h"
 #include "compilation/interruptible_work.h"
 #include "compilation/library_pages.h"
 #include "config/config.h"
@@ -62,6 +63,9 @@ void torch_ltc::initialize() {
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
   registerFirstKernels();
+  // Takes the first sample, so that the first step already knows whether a
+  // processor has been idle.
+  hasIdleProcessor();
   watchExitCode();
   giveBackOwnPages();
   initialized = true;

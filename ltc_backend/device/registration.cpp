@@ -376,6 +376,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
+  registerFactoryAutograd(*autograd);
   registerAttention();
   registerOneHot();
   registerQuantiles();

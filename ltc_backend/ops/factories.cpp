@@ -16,6 +16,8 @@
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/Functions.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/Contiguity.h>
 
 #include <limits>
 
@@ -75,6 +77,24 @@ at::Tensor emptyStridedTensor(at::IntArrayRef sizes, at::IntArrayRef strides,
   return result;
 }
 
+/// Whether a tensor of these sizes and strides uses each element of its memory
+/// once.
+bool isDense(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  return sizes.size() != strides.size() || c10::multiply_integers(sizes) == 0 ||
+         c10::_compute_non_overlapping_and_dense(sizes, strides);
+}
+
+/// A tensor on memory with gaps, or with elements that share memory.
+at::Tensor viewOfMemory(at::IntArrayRef sizes, at::IntArrayRef strides,
+                        at::ScalarType dtype) {
+  size_t size =
+      at::detail::computeStorageNbytes(sizes, strides, /*itemsize=*/1);
+  at::Tensor memory = wrapIfOutside(emptyTensor(int64_t(size), dtype));
+  // Autograd doesn't see the view.
+  at::AutoDispatchBelowADInplaceOrView noAutograd;
+  return memory.as_strided(sizes, strides);
+}
+
 /// Raises eager's errors for arguments that a trace doesn't contain.
 void checkIgnored(size_t rank, std::optional<bool> isPinned,
                   std::optional<at::MemoryFormat> format) {
@@ -103,9 +123,25 @@ at::Tensor emptyStrided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
                         std::optional<at::Layout>,
                         std::optional<at::Device> device, std::optional<bool>) {
   checkLazyDevice(device.value_or(at::kLazy));
-  return wrapIfOutside(emptyStridedTensor(C10_AS_INTARRAYREF_SLOW(size),
-                                          C10_AS_INTARRAYREF_SLOW(stride),
-                                          at::dtype_or_default(dtype)));
+  auto sizes = C10_AS_INTARRAYREF_SLOW(size);
+  auto strides = C10_AS_INTARRAYREF_SLOW(stride);
+  at::ScalarType type = at::dtype_or_default(dtype);
+  if (isDense(sizes, strides))
+    return wrapIfOutside(emptyStridedTensor(sizes, strides, type));
+  return viewOfMemory(sizes, strides, type);
+}
+
+/// As in eager, the memory of the result is that of `empty_strided`, also if it
+/// has gaps. Below functionalization, no kernel could create a view.
+at::Tensor newEmptyStridedView(const at::Tensor &self, c10::SymIntArrayRef size,
+                               c10::SymIntArrayRef stride,
+                               std::optional<at::ScalarType> dtype,
+                               std::optional<at::Layout> layout,
+                               std::optional<at::Device> device,
+                               std::optional<bool> isPinned) {
+  return at::empty_strided_symint(
+      size, stride, dtype.value_or(self.scalar_type()),
+      layout.value_or(self.layout()), device.value_or(self.device()), isPinned);
 }
 
 at::Tensor emptyLike(const at::Tensor &self,
@@ -181,4 +217,8 @@ void torch_ltc::registerFactoryKernels(torch::Library &library) {
   library.impl("new_empty_strided", TORCH_FN(newEmptyStrided));
   library.impl("_has_same_storage_numel", TORCH_FN(hasSameStorageSize));
   library.impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeroTangent));
+}
+
+void torch_ltc::registerFactoryAutograd(torch::Library &library) {
+  library.impl("new_empty_strided", TORCH_FN(newEmptyStridedView));
 }

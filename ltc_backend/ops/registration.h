@@ -26,6 +26,8 @@ void registerHistogramKernels(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 
 // Kernels at key AutogradLazy.
+/// `new_empty_strided`; see factories.cpp.
+void registerFactoryAutograd(torch::Library &library);
 void registerOneHot();
 void registerQuantiles();
 /// Attention as one op; see attention.cpp.
