@@ -20,8 +20,8 @@ _LAYERS = ModuleWrapPolicy({nn.Linear})
 
 
 def _sharded(device: str, **options) -> FullyShardedDataParallel:
-    used = torch.device("lazy", 0) if device == "lazy" else torch.device("cpu")
-    return FullyShardedDataParallel(perceptron(device), device_id=used, **options)
+    options.setdefault("device_id", torch.device(device))
+    return FullyShardedDataParallel(perceptron(device), **options)
 
 
 def _train(model: nn.Module, device: str, steps: int = 3):
@@ -51,7 +51,12 @@ def each_layer(device: str):
 
 
 def original_parameters(device: str):
-    model = _sharded(device, auto_wrap_policy=_LAYERS, use_orig_params=True)
+    model = _sharded(
+        device,
+        auto_wrap_policy=_LAYERS,
+        use_orig_params=True,
+        device_id=torch.device("lazy", 0) if device == "lazy" else torch.device("cpu"),
+    )
     yield from _train(model, device)
 
 

@@ -45,6 +45,7 @@ WHEN_IMPORTED = {
     "safetensors": "safetensors_files",
     "torch._inductor.compile_fx": "inductor",
     "torch._lazy": "lazy_interface",
+    "transformers.training_args": "trainer_precision",
 }
 
 #: Patches that only affect lazy tensors.

@@ -199,8 +199,21 @@ def _shard_on_lazy(module: ModuleType) -> None:
 
 def _compute_on_lazy(module: ModuleType) -> None:
     """Makes FullyShardedDataParallel choose device lazy for a module without parameters of
-    its own. torch (2.13) calls `torch.device(0)`, which is the accelerator."""
+    its own, and for a `device_id` without an index. torch (2.13) calls `torch.device(0)` in
+    both cases, which is the accelerator."""
     original = module._get_compute_device
+    from_device_id = module._get_device_from_device_id
+
+    @functools.wraps(from_device_id)
+    def get_device_from_device_id(
+        device_id: Any, rank: int, handle: Any
+    ) -> torch.device | None:
+        # Other accelerators get a warning about the missing index, but "lazy" is one device.
+        if isinstance(device_id, str | torch.device) and (
+            torch.device(device_id) == torch.device(_DEVICE)
+        ):
+            device_id = torch.device(_DEVICE, 0)
+        return from_device_id(device_id, rank, handle)
 
     @functools.wraps(original)
     def get_compute_device(
@@ -217,6 +230,7 @@ def _compute_on_lazy(module: ModuleType) -> None:
         return original(part, ignored, requested, rank, handle)
 
     module._get_compute_device = get_compute_device  # type: ignore[attr-defined]
+    module._get_device_from_device_id = get_device_from_device_id  # type: ignore[attr-defined]
 
 
 def _draw_as_on_cpu(module: ModuleType) -> None:
