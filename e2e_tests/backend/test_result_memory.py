@@ -56,6 +56,25 @@ def test_a_step_holds_parameters_states_and_gradients_once(name: str) -> None:
     assert peak <= whole + size / 2, (peak / size, whole / size)
 
 
+def test_a_result_has_no_memory_before_its_op_runs() -> None:
+    size = 1 << 22  # elements of 4 bytes
+    one = torch.ones((), device="lazy")
+
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    torch.accelerator.reset_peak_memory_stats()
+    before = torch_ltc.metrics()["memory"]["allocated_bytes"]
+    temporary = (one.expand(size) + one).cumsum(0)
+    result = temporary.amax().expand(size) * 0.5
+    del temporary
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    peak = torch_ltc.metrics()["memory"]["peak_allocated_bytes"]
+    # The two temporary values, but not the result.
+    assert (peak - before) / (4 * size) == pytest.approx(2, abs=0.1)
+    assert result[-1].item() == size
+
+
 def swap(a: Tensor, b: Tensor) -> list[Tensor]:
     old = a.clone()
     a.copy_(b)

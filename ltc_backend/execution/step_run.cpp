@@ -137,10 +137,13 @@ std::optional<Failure> execute(ScheduledStep &step, bool &areParametersIntact) {
     conditions.headStart = step.headStart.get();
     count(Counter::early_ops, step.headStart->numOps);
   }
+  conditions.outputBuffers = step.outputs;
+  const bool providesMemory = step.program->providesMemory();
   try {
     for (size_t i = 0; i < step.outputs.size(); ++i) {
       Buffer &buffer = *step.outputs[i];
-      buffer.materialize();
+      if (!providesMemory)
+        buffer.materialize();
       if (step.program->outputs[i].place != OutputPlace::Forwarded)
         buffer.noteWrite();
       outputs.push_back(buffer.data());

@@ -155,8 +155,7 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
                   const RunConditions &conditions, const std::string &cause) {
   try {
     WorkerStateGuard state;
-    InterpretedProgram(graph).evaluate(parameters, scalars, /*outputs=*/{},
-                                       conditions);
+    InterpretedProgram(graph).evaluate(parameters, scalars, conditions);
   } catch (const RunError &error) {
     // A collective doesn't run a second time, so only `cause` describes the
     // error.

@@ -32,9 +32,9 @@ struct HeadStart {
   /// (`Buffer::contents`); 0 for the others.
   std::vector<uint64_t> contents;
   /// Buffers of the program's results, null for results that use a parameter's
-  /// memory; and the addresses of the buffers' memory, once it is allocated.
+  /// memory; and the addresses of the buffers' memory.
   std::vector<BufferPtr> outputs;
-  std::vector<void *> memory;
+  ResultAddresses addresses;
   int64_t numOps = 0; // ops that have run
   /// Processor time of these ops.
   std::atomic<double> seconds{0};

@@ -252,7 +252,7 @@ bool InterpretedProgram::writeInPlace(size_t position,
 bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
                               RunValues &run,
                               c10::ArrayRef<DynamicScalar> scalars,
-                              c10::ArrayRef<void *> outputs,
+                              ResultAddresses &addresses,
                               LocationId location) const {
   std::vector<std::vector<at::Tensor>> &values = run.ofNodes;
   const SnapshotNode &node = graph->nodes[position];
@@ -270,7 +270,7 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
       writeInPlace(position, *onCpu.writtenView, stack, run)) {
     values[position].push_back(stack[0].toTensor());
     release(position, run);
-    memory->store(position, values, outputs);
+    memory->store(position, values, addresses);
     return false;
   }
   if (onCpu.wantsContiguous)
@@ -278,7 +278,8 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
   const c10::OperatorHandle *op = &onCpu.op;
   bool overwrites = false;
   if (onCpu.outOp) {
-    std::vector<at::Tensor> results = memory->ofNode(position, values, outputs);
+    std::vector<at::Tensor> results =
+        memory->ofNode(position, values, addresses);
     if (!results.empty()) {
       op = &*onCpu.outOp;
       overwrites = memory->overwrites(position);
@@ -294,22 +295,24 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
     appendResults(value, values[position]);
   stack.clear();
   release(position, run);
-  memory->store(position, values, outputs);
+  memory->store(position, values, addresses);
   return overwrites;
 }
 
-std::vector<std::vector<at::Tensor>> InterpretedProgram::evaluate(
-    c10::ArrayRef<void *> parameters, c10::ArrayRef<DynamicScalar> scalars,
-    c10::ArrayRef<void *> outputs, const RunConditions &conditions) const {
+std::vector<std::vector<at::Tensor>>
+InterpretedProgram::evaluate(c10::ArrayRef<void *> parameters,
+                             c10::ArrayRef<DynamicScalar> scalars,
+                             const RunConditions &conditions) const {
+  ResultAddresses none;
   return evaluate(
       {.ofNodes = std::vector<std::vector<at::Tensor>>(graph->nodes.size())},
-      parameters, scalars, outputs, conditions);
+      parameters, scalars, none, conditions);
 }
 
 std::vector<std::vector<at::Tensor>>
 InterpretedProgram::evaluate(RunValues values, c10::ArrayRef<void *> parameters,
                              c10::ArrayRef<DynamicScalar> scalars,
-                             c10::ArrayRef<void *> outputs,
+                             ResultAddresses &addresses,
                              const RunConditions &conditions) const {
   // torch's setting is per thread, and steps have their own thread.
   if (at::get_num_threads() != conditions.threads)
@@ -332,7 +335,7 @@ InterpretedProgram::evaluate(RunValues values, c10::ArrayRef<void *> parameters,
     }
     try {
       hasOverwritten |= call(i, isFirst ? nullptr : calls[i].get(), values,
-                             scalars, outputs, location);
+                             scalars, addresses, location);
     } catch (RunError &error) {
       error.parametersIntact = !hasOverwritten;
       throw;
@@ -354,13 +357,21 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   const double begin = isTimed ? threadSeconds() : 0;
   WorkerStateGuard state;
   TemporaryValues temporary;
+  ResultAddresses addresses(outputPointers, conditions.outputBuffers);
+  RunValues begun;
+  if (conditions.headStart)
+    begun = std::move(conditions.headStart->values);
+  else
+    begun.ofNodes.resize(graph->nodes.size());
   std::vector<std::vector<at::Tensor>> values =
-      conditions.headStart
-          ? evaluate(std::move(conditions.headStart->values), parameters,
-                     scalars, outputPointers, conditions)
-          : evaluate(parameters, scalars, outputPointers, conditions);
+      evaluate(std::move(begun), parameters, scalars, addresses, conditions);
   at::AutoDispatchBelowAutograd noAutograd;
-  memory->fill(values, outputPointers);
+  try {
+    memory->fill(values, addresses);
+  } catch (RunError &error) {
+    error.parametersIntact = false; // ops may have overwritten some
+    throw;
+  }
   if (isTimed)
     secondsRun.fetch_add((threadSeconds() - begin) * (isSampled ? kPeriod : 1));
 }
@@ -392,12 +403,13 @@ HeadStartPtr InterpretedProgram::beginHeadStart() const {
   headStart->parameters.resize(graph->parameters.size());
   headStart->contents.resize(graph->parameters.size(), 0);
   headStart->scalars.resize(graph->scalarIsFloat.size());
-  headStart->memory.resize(outputs.size(), nullptr);
   for (size_t i = 0; i < outputs.size(); ++i)
     headStart->outputs.push_back(
         outputs[i].place == OutputPlace::Fresh
             ? Buffer::deferred(byteSize(graph->shape(graph->results[i])))
             : nullptr);
+  headStart->addresses = {std::vector<void *>(outputs.size()),
+                          headStart->outputs};
   return headStart;
 }
 
@@ -416,9 +428,8 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
     if (!isReady)
       continue;
     try {
-      provideMemory(headStart, position);
       call(position, calls[position].get(), headStart.values, headStart.scalars,
-           headStart.memory, /*location=*/0);
+           headStart.addresses, /*location=*/0);
     } catch (const std::exception &) {
       // The step's run raises the error again, if the trace is as expected.
       headStart.hasFailed = true;
@@ -451,12 +462,4 @@ bool InterpretedProgram::provide(HeadStart &headStart, size_t position) const {
       tensorAt(parameter.buffer->data(), node.shapes[0]));
   values.hasRun[position] = true;
   return true;
-}
-
-void InterpretedProgram::provideMemory(HeadStart &headStart,
-                                       size_t position) const {
-  for (size_t i : memory->resultsOf(position)) {
-    headStart.outputs[i]->materialize();
-    headStart.memory[i] = headStart.outputs[i]->data();
-  }
 }

@@ -52,12 +52,12 @@ public:
            const RunConditions &conditions) override;
   bool mayRunInCaller() const override { return !waitsForRanks; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
+  bool providesMemory() const override { return true; }
 
-  /// Returns the values of the graph's results, by node. Values that the run
-  /// has stored in `outputs` share that memory.
+  /// Returns the values of the graph's results, by node.
   std::vector<std::vector<at::Tensor>>
   evaluate(c10::ArrayRef<void *> parameters,
-           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           c10::ArrayRef<DynamicScalar> scalars,
            const RunConditions &conditions) const;
 
   /// Whether the op may run before the rest of its step is traced.
@@ -82,7 +82,7 @@ private:
               c10::ArrayRef<DynamicScalar> scalars) const;
   /// Runs an op. Returns whether it has overwritten a parameter.
   bool call(size_t position, const PreparedCall *prepared, RunValues &values,
-            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+            c10::ArrayRef<DynamicScalar> scalars, ResultAddresses &addresses,
             LocationId location) const;
   /// Runs a scatter op in place: writes the new part into the op's first
   /// operand if no later op reads this operand and nothing else shares its
@@ -100,13 +100,11 @@ private:
   void release(size_t position, RunValues &values) const;
   std::vector<std::vector<at::Tensor>>
   evaluate(RunValues values, c10::ArrayRef<void *> parameters,
-           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           c10::ArrayRef<DynamicScalar> scalars, ResultAddresses &addresses,
            const RunConditions &conditions) const;
   /// Whether the node's values are available. If the node is a parameter that
   /// has been computed, stores its value in `headStart` first.
   bool provide(HeadStart &headStart, size_t position) const;
-  /// Allocates memory for the program's results that the node computes.
-  void provideMemory(HeadStart &headStart, size_t position) const;
   c10::ArrayRef<ResultRef> operandsOf(size_t position) const {
     const SnapshotNode &node = graph->nodes[position];
     return c10::ArrayRef(graph->operands)

@@ -65,6 +65,9 @@ struct RunConditions {
   /// The ops of an interpreted program that have already run
   /// (programs/head_start.h); null if none have.
   HeadStart *headStart = nullptr;
+  /// The buffers of the outputs, for a program that provides their memory
+  /// itself (`providesMemory`).
+  c10::ArrayRef<BufferPtr> outputBuffers = {};
 };
 
 class Program {
@@ -86,6 +89,9 @@ public:
   virtual bool mayRunInCaller() const { return false; }
   /// A graph that computes the same results, null if there is none.
   virtual const GraphSnapshot *evaluableGraph() const { return nullptr; }
+  /// Whether pointers to outputs may be null: the program materializes the
+  /// buffers when it has results to store in them.
+  virtual bool providesMemory() const { return false; }
 
   std::string name; // the hash in hexadecimal
   std::vector<OutputPlan> outputs;

@@ -30,6 +30,19 @@ bool mayFail(const OpRecord &record) {
 
 } // namespace
 
+void *ResultAddresses::at(size_t result) {
+  void *&address = addresses[result];
+  if (address || buffers.empty())
+    return address;
+  try {
+    buffers[result]->materialize();
+  } catch (const c10::Error &error) {
+    throw RunError(error.what_without_backtrace(), /*parametersIntact=*/true,
+                   kindOf(error));
+  }
+  return address = buffers[result]->data();
+}
+
 ResultMemory::ResultMemory(const GraphSnapshot &graph,
                            std::vector<OutputPlan> &resultPlans)
     : graph(graph), nodes(graph.parameters.size(), none),
@@ -98,12 +111,12 @@ bool ResultMemory::mayOverwrite(size_t position, size_t index, size_t output,
   return !value.empty() && value[0].storage().use_count() == 1;
 }
 
-std::vector<at::Tensor>
-ResultMemory::ofNode(size_t position, const Values &values,
-                     c10::ArrayRef<void *> outputs) const {
+std::vector<at::Tensor> ResultMemory::ofNode(size_t position,
+                                             const Values &values,
+                                             ResultAddresses &addresses) const {
   std::vector<at::Tensor> tensors;
   auto found = outputsOfNodes.find(position);
-  if (outputs.empty() || found == outputsOfNodes.end())
+  if (addresses.empty() || found == outputsOfNodes.end())
     return tensors;
   for (size_t i = 0; i < found->second.size(); ++i) {
     const size_t output = found->second[i];
@@ -111,18 +124,9 @@ ResultMemory::ofNode(size_t position, const Values &values,
                            !mayOverwrite(position, i, output, values)))
       return {};
     tensors.push_back(
-        tensorAt(outputs[output], graph.nodes[position].shapes[i]));
+        tensorAt(addresses.at(output), graph.nodes[position].shapes[i]));
   }
   return tensors;
-}
-
-std::vector<size_t> ResultMemory::resultsOf(size_t position) const {
-  auto found = outputsOfNodes.find(position);
-  if (found == outputsOfNodes.end())
-    return {};
-  std::vector<size_t> results = found->second;
-  std::erase(results, none);
-  return results;
 }
 
 bool ResultMemory::overwrites(size_t position) const {
@@ -134,9 +138,9 @@ bool ResultMemory::overwrites(size_t position) const {
 }
 
 void ResultMemory::store(size_t position, Values &values,
-                         c10::ArrayRef<void *> outputs) const {
+                         ResultAddresses &addresses) const {
   auto found = outputsOfNodes.find(position);
-  if (outputs.empty() || found == outputsOfNodes.end())
+  if (addresses.empty() || found == outputsOfNodes.end())
     return;
   for (size_t i = 0; i < found->second.size(); ++i) {
     const size_t output = found->second[i];
@@ -146,24 +150,24 @@ void ResultMemory::store(size_t position, Values &values,
     // A value that isn't contiguous isn't moved: its strides may be faster for
     // its readers.
     if (value.numel() == 0 || !value.is_contiguous() ||
-        value.const_data_ptr() == outputs[output])
+        value.const_data_ptr() == addresses.at(output))
       continue;
     at::Tensor stored =
-        tensorAt(outputs[output], graph.nodes[position].shapes[i]);
+        tensorAt(addresses.at(output), graph.nodes[position].shapes[i]);
     value = stored.copy_(value);
   }
 }
 
-void ResultMemory::fill(Values &values, c10::ArrayRef<void *> outputs) const {
+void ResultMemory::fill(Values &values, ResultAddresses &addresses) const {
   std::vector<std::pair<at::Tensor, at::Tensor>> updates;
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef ref = graph.results[i];
     const at::Tensor &value = values[ref.position][ref.index];
     const bool isInPlace =
-        value.numel() != 0 && value.const_data_ptr() == outputs[i];
+        value.numel() != 0 && value.const_data_ptr() == addresses.at(i);
     if (isInPlace && value.is_contiguous())
       continue;
-    at::Tensor output = tensorAt(outputs[i], graph.shape(ref));
+    at::Tensor output = tensorAt(addresses.at(i), graph.shape(ref));
     // Stores zeros for statistics that an op's CPU kernel leaves empty although
     // its Meta kernel gives them a size (batch norm in evaluation mode).
     if (value.numel() == 0)

@@ -11,11 +11,33 @@
 #ifndef TORCH_LTC_PROGRAMS_RESULT_MEMORY_H
 #define TORCH_LTC_PROGRAMS_RESULT_MEMORY_H
 
+#include "memory/buffer.h"
 #include "programs/program.h"
 
 #include <unordered_map>
 
 namespace torch_ltc {
+
+/// The addresses of a run's results. A deferred buffer gets its memory only
+/// when its result is stored, so that results of later ops don't add to the
+/// memory of temporary values.
+class ResultAddresses {
+public:
+  ResultAddresses() = default;
+  /// `addresses`: null for deferred buffers; `buffers` may be empty if there
+  /// are none.
+  ResultAddresses(c10::ArrayRef<void *> addresses,
+                  c10::ArrayRef<BufferPtr> buffers)
+      : addresses(addresses.vec()), buffers(buffers) {}
+
+  bool empty() const { return addresses.empty(); }
+  /// Throws RunError if no memory is left.
+  void *at(size_t result);
+
+private:
+  std::vector<void *> addresses;
+  c10::ArrayRef<BufferPtr> buffers;
+};
 
 class ResultMemory {
 public:
@@ -28,21 +50,17 @@ public:
   /// Memory into which an `out` kernel of the node can write all its results;
   /// empty if there is none. Called before the node's operands are released.
   std::vector<at::Tensor> ofNode(size_t position, const Values &values,
-                                 c10::ArrayRef<void *> outputs) const;
-  /// The indices of the graph's results that the node computes.
-  std::vector<size_t> resultsOf(size_t position) const;
+                                 ResultAddresses &addresses) const;
   /// Whether a result of the node takes a parameter's memory, so that running
   /// the node may overwrite the parameter.
   bool overwrites(size_t position) const;
 
-  /// Moves the node's contiguous results to their buffers in `outputs`, except
-  /// those that take a parameter's memory. Must be called after the node has
-  /// run.
-  void store(size_t position, Values &values,
-             c10::ArrayRef<void *> outputs) const;
-  /// Copies the results that aren't in their buffers in `outputs` yet to these
-  /// buffers. Must be called after the last node has run.
-  void fill(Values &values, c10::ArrayRef<void *> outputs) const;
+  /// Moves the node's contiguous results to their addresses, except those that
+  /// take a parameter's memory. Must be called after the node has run.
+  void store(size_t position, Values &values, ResultAddresses &addresses) const;
+  /// Copies the results that aren't at their addresses yet to these. Must be
+  /// called after the last node has run.
+  void fill(Values &values, ResultAddresses &addresses) const;
 
 private:
   bool mayOverwrite(size_t position, size_t index, size_t output,
