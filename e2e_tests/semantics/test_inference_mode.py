@@ -273,3 +273,27 @@ def test_a_written_tensor_stays_one(name: str) -> None:
         outcomes[device] = [r.is_inference() for r in results]
         torch.testing.assert_close(results[0].cpu(), outcomes.setdefault("x", x))
     assert outcomes["lazy"] == outcomes["cpu"]
+
+
+def test_aliases_of_inference_tensors_outside_of_it() -> None:
+    def program(x: torch.Tensor) -> list[bool]:
+        with torch.inference_mode():
+            made = x * 2
+            normal = [x.detach(), torch._lazy_clone(x)]
+        aliases = [
+            made.detach(),
+            made[:],
+            made.data,
+            made.clone(),
+            torch._lazy_clone(made),
+        ]
+        return [tensor.is_inference() for tensor in [*normal, *aliases]]
+
+    compare(program, torch.arange(3.0))
+
+    def parameter(x: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            made = x * 2
+        return nn.Parameter(made)  # raises an error
+
+    compare(parameter, torch.arange(3.0))

@@ -81,9 +81,14 @@ private:
 class ModeOfResults {
 public:
   ModeOfResults(bool isViewOrInverse, c10::ArrayRef<c10::IValue> arguments) {
-    if (!isViewOrInverse || arguments.empty() || !arguments[0].isTensor())
-      return;
-    const at::Tensor &self = arguments[0].toTensor();
+    if (isViewOrInverse && !arguments.empty() && arguments[0].isTensor())
+      begin(arguments[0].toTensor());
+  }
+
+  explicit ModeOfResults(const at::Tensor &self) { begin(self); }
+
+private:
+  void begin(const at::Tensor &self) {
     bool isEnabled = c10::InferenceMode::is_enabled();
     if (!self.defined() || (!isEnabled && !self.is_inference()))
       return;
@@ -93,7 +98,6 @@ public:
       memory.emplace();
   }
 
-private:
   std::optional<c10::InferenceMode> mode;
   std::optional<NewMemory> memory;
 };

@@ -30,11 +30,17 @@ using c10::IValue;
 
 namespace {
 
-at::Tensor alias(const at::Tensor &self) {
+at::Tensor sameValue(const at::Tensor &self) {
   at::Tensor result = withValueOf(self);
   if (!isPacked(self))
     setGeometry(result, self.strides(), self.storage_offset());
   return result;
+}
+
+/// The result is a view's value, unlike that of `sameValue`.
+at::Tensor alias(const at::Tensor &self) {
+  ModeOfResults mode(self);
+  return sameValue(self);
 }
 
 /// Fake tensors of this device (Python) are tensors of device `meta` that also
@@ -301,9 +307,9 @@ void torch_ltc::registerCopyKernels(torch::Library &library) {
   library.impl("clone", TORCH_FN(cloneKernel));
   library.impl("detach", TORCH_FN(detach));
   library.impl("detach_copy", TORCH_FN(alias));
-  library.impl("_lazy_clone", TORCH_FN(alias));
+  library.impl("_lazy_clone", TORCH_FN(sameValue));
   library.impl("alias_copy", TORCH_FN(alias));
-  library.impl("lift_fresh_copy", TORCH_FN(alias));
+  library.impl("lift_fresh_copy", TORCH_FN(sameValue));
   library.impl("lift", TORCH_FN(lift));
   library.impl("lift_fresh", TORCH_FN(lift));
   library.impl("_reshape_alias_copy", TORCH_FN(reshapeAliasCopy));
