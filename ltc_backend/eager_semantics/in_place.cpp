@@ -45,16 +45,6 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
-/// Whether eager allows the op to write an element several times (with the same
-/// value), and to read a value from the written memory (which is copied first).
-bool repeats(const std::string &functional) {
-  for (const char *name :
-       {"aten::fill.", "aten::zero", "aten::masked_fill.", "aten::threshold"})
-    if (functional.starts_with(name))
-      return true;
-  return false;
-}
-
 class InPlaceKernel final : public c10::OperatorKernel {
 public:
   InPlaceKernel(OperatorHandle functional, std::string name,
@@ -62,7 +52,7 @@ public:
       : functional(functional), name(std::move(name)),
         record(findOpRecord(textOf(functional.operator_name()))),
         isElementwise(record && elementwiseInPlace(*record)),
-        isChecked(isElementwise && !repeats(record->name)),
+        isChecked(isElementwise && !record->overlaps),
         previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,

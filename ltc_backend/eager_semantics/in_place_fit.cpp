@@ -96,9 +96,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
   if (functional.name == "aten::fill.Tensor" &&
       arguments[1].toTensor().dim() != 0)
     return false;
-  // Eager rejects an in-place abs of a complex tensor, because the result is
-  // real.
-  if (functional.name == "aten::abs" && self.is_complex())
+  if (functional.realResult && self.is_complex()) // which eager rejects
     return false;
   for (const IValue &argument : arguments) {
     if (argument.isTensor()) {

@@ -233,8 +233,7 @@ private:
   /// Whether the op is known to cast its result to the dtype of `out`.
   bool castsResult(c10::ArrayRef<IValue> inputs, at::ScalarType result,
                    at::ScalarType dtype) const {
-    const std::string &name = functional->operator_name().name;
-    if (name == "aten::cat" || name == "aten::_chunk_cat")
+    if (record && record->castsOut)
       return c10::canCast(result, dtype);
     auto isTensor = [](const IValue &value) { return value.isTensor(); };
     // Ops that require all operands to have one dtype require it of `out`, too.

@@ -147,21 +147,19 @@ struct Table {
   Table() {
     const OpRecord rows[] = {
 #define OP_RECORD(SchemaText, Emit, FamilyWord, ShapeWord, DTypeWord,          \
-                  StrideWord, TraceWord, Varies, Sizes, Element, Updates,      \
-                  Divides, ChecksValues)                                       \
-  OpRecord{SchemaText,                                                         \
-           Emit,                                                               \
-           Family::FamilyWord,                                                 \
-           ShapeRule::ShapeWord##Shape,                                        \
-           DTypeRule::DTypeWord##DType,                                        \
-           StrideRule::StrideWord,                                             \
-           TraceKind::TraceWord##Trace,                                        \
-           Varies,                                                             \
-           Sizes,                                                              \
-           Element,                                                            \
-           Updates,                                                            \
-           Divides,                                                            \
-           ChecksValues},
+                  StrideWord, TraceWord, Varies, Sizes, Element, Updates, ...) \
+  OpRecord{.schemaText = SchemaText,                                           \
+           .emitName = Emit,                                                   \
+           .family = Family::FamilyWord,                                       \
+           .shapeRule = ShapeRule::ShapeWord##Shape,                           \
+           .dtypeRule = DTypeRule::DTypeWord##DType,                           \
+           .strideRule = StrideRule::StrideWord,                               \
+           .traceKind = TraceKind::TraceWord##Trace,                           \
+           .varies = Varies,                                                   \
+           .sizes = Sizes,                                                     \
+           .element = Element,                                                 \
+           .updatedOperands = Updates,                                         \
+           __VA_ARGS__},
 #include "OpRecords.inc"
     };
     for (OpRecord record : rows)

@@ -91,8 +91,14 @@ struct OpRecord {
   const char *sizes;   // "start,end": column `sizes`
   const char *element; // column `element`; "" if none
   const char *updatedOperands; // "0,2,3": column `updates`
-  bool divides;
-  bool checksValues;
+  // The columns of these names.
+  bool divides = false;
+  bool checksValues = false;
+  bool overlaps = false;
+  bool realResult = false;
+  bool castsOut = false;
+  bool plainOut = false;
+  bool wantsContiguous = false;
 
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"

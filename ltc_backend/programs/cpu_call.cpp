@@ -3,7 +3,6 @@
 #include "programs/cpu_call.h"
 
 #include <mutex>
-#include <string_view>
 #include <unordered_map>
 
 using namespace torch_ltc;
@@ -38,11 +37,7 @@ std::optional<c10::OperatorHandle> substituteFor(const OpRecord &record) {
 /// Returns the overload with additional arguments for the results' memory, if
 /// it has a CPU kernel that isn't composed of the functional op and a copy.
 std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
-  // Kernels of other families also use this memory for intermediate values, and
-  // resize it. For example, losses write all elements before they reduce them.
-  const bool isResampling = record.name.find("upsample_") != std::string::npos;
-  if (record.family != Family::elementwise && record.family != Family::linear &&
-      !isResampling)
+  if (!record.plainOut)
     return std::nullopt;
   const c10::FunctionSchema &schema = record.handle->schema();
   size_t numArguments = schema.arguments().size();
@@ -68,24 +63,15 @@ std::optional<c10::OperatorHandle> findOutOp(const OpRecord &record) {
 /// replaced part; none for all other ops. The view op has the same arguments
 /// without the second one, the new part.
 std::optional<c10::OperatorHandle> findWrittenView(const OpRecord &record) {
-  constexpr std::string_view suffix = "_scatter";
-  if (record.shapeRule != ShapeRule::select_scatterShape &&
-      record.shapeRule != ShapeRule::slice_scatterShape)
+  auto &dispatcher = c10::Dispatcher::singleton();
+  switch (record.shapeRule) {
+  case ShapeRule::select_scatterShape:
+    return dispatcher.findSchema({"aten::select", "int"});
+  case ShapeRule::slice_scatterShape:
+    return dispatcher.findSchema({"aten::slice", "Tensor"});
+  default:
     return std::nullopt;
-  std::string name = record.handle->schema().name();
-  name.resize(name.size() - suffix.size());
-  const bool isSelect = record.shapeRule == ShapeRule::select_scatterShape;
-  return c10::Dispatcher::singleton().findSchema(
-      {name, isSelect ? "int" : "Tensor"});
-}
-
-/// Whether the kernel reads wrong elements, or raises an error, if an operand
-/// has gaps or isn't row-major.
-bool wantsContiguous(const OpRecord &record) {
-  return record.family == Family::normalization ||
-         record.family == Family::loss || record.family == Family::embedding ||
-         record.name == "torch_ltc::attention" ||
-         record.name == "torch_ltc::attention_backward";
+  }
 }
 
 CpuCall findCpuCall(const OpRecord &record) {
@@ -96,7 +82,6 @@ CpuCall findCpuCall(const OpRecord &record) {
     call.outOp = findOutOp(record);
   call.writtenView = findWrittenView(record);
   call.readsMemory = readsMemory(record);
-  call.wantsContiguous = wantsContiguous(record);
   return call;
 }
 

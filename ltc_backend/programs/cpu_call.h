@@ -20,9 +20,6 @@ struct CpuCall {
   std::optional<c10::OperatorHandle> writtenView = {};
   /// Whether the op reads its operand's memory instead of its elements.
   bool readsMemory = false;
-  /// Whether the kernel requires contiguous operands: in eager PyTorch its
-  /// callers make them contiguous.
-  bool wantsContiguous = false;
 };
 
 /// The call for a traced op. It is looked up by name, once for each op.

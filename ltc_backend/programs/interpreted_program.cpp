@@ -273,7 +273,7 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
     memory->store(position, values, addresses);
     return false;
   }
-  if (onCpu.wantsContiguous)
+  if (node.record->wantsContiguous) // eager's callers make them contiguous
     makeContiguous(stack);
   const c10::OperatorHandle *op = &onCpu.op;
   bool overwrites = false;

@@ -4,9 +4,13 @@ import dataclasses
 import re
 import tomllib
 
+#: Fields that are true or false (default).
+FLAGS = (
+    "divides", "checks_values", "overlaps", "real_result", "casts_out", "plain_out", "wants_contiguous",
+)  # fmt: skip
 FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
-    "parameters", "sizes", "element", "updates", "divides", "checks_values",
+    "parameters", "sizes", "element", "updates", *FLAGS,
 }  # fmt: skip
 # ltc_backend/shape has functions with these names, in files named after the families.
 SHAPE_RULES = (
@@ -245,8 +249,7 @@ class Row:
     sizes: list
     element: str
     updates: list
-    divides: bool
-    checks_values: bool
+    flags: list  # those of FLAGS that are true
 
     @property
     def class_name(self):
@@ -321,10 +324,9 @@ def load_family(path, family):
             "parameters": [],
             "element": "",
             "updates": [0],
-            "divides": False,
-            "checks_values": False,
         }
         fields |= table["default"] | entry
+        fields["flags"] = [flag for flag in FLAGS if fields.pop(flag, False)]
         name, arguments, results = parse_schema(fields.pop("schema"), where)
         fields.setdefault("emit", name)
         if "sizes" not in entry:

@@ -22,7 +22,7 @@ def elementwise_table(rows):
         if row.family != "elementwise" or structured or row.emit in seen:
             continue
         seen.add(row.emit)
-        divides = str(row.divides).lower()
+        divides = str("divides" in row.flags).lower()
         lines.append(
             f'ELEMENTWISE_OP("{row.emit}", {camel(row.lower)}, {row.dtype}, {divides})'
         )
@@ -83,6 +83,11 @@ def updated_operands(row):
     return ",".join(map(str, row.updates))
 
 
+def flag_name(flag):
+    name = camel(flag)
+    return name[0].lower() + name[1:]
+
+
 def traced_rows(rows):
     return [row for row in rows if row.trace != "dialect"]
 
@@ -112,12 +117,12 @@ def op_records(rows):
     for row in traced_rows(rows):
         dtype = "boolean" if row.dtype == "bool" else row.dtype
         schema = row.schema.replace('"', '\\"')
+        flags = "".join(f", .{flag_name(flag)} = true" for flag in row.flags)
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
             f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace}, "
             f'"{numbers_of_programs(row)}", "{",".join(row.sizes)}", '
-            f'"{row.element}", "{updated_operands(row)}", '
-            f"{str(row.divides).lower()}, {str(row.checks_values).lower()})"
+            f'"{row.element}", "{updated_operands(row)}"{flags})'
         )
     body = "\n".join(lines)
     return f"// Generated from the op table.\n{body}\n#undef OP_RECORD\n"
