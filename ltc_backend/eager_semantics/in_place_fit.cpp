@@ -22,8 +22,9 @@ static bool takeTheSame(const c10::FunctionSchema &a,
 
 std::optional<c10::OperatorHandle>
 torch_ltc::elementwiseInPlace(const OpRecord &record) {
+  // Constructors include `fill` and `zero`; the others have no in-place form.
   if (record.family != Family::elementwise &&
-      !record.name.starts_with("aten::fill.") && record.name != "aten::zero")
+      record.family != Family::constructor)
     return std::nullopt;
   const c10::OperatorName &own = record.handle->operator_name();
   // The in-place form of "pow.Tensor_Scalar" is "pow_.Scalar".
@@ -93,7 +94,7 @@ bool torch_ltc::fitsInPlace(const OpRecord &functional,
     return false;
   const at::Tensor &self = arguments[0].toTensor();
   // torch rejects a value whose rank isn't 0.
-  if (functional.name == "aten::fill.Tensor" &&
+  if (functional.shapeRule == ShapeRule::fillShape &&
       arguments[1].toTensor().dim() != 0)
     return false;
   if (functional.realResult && self.is_complex()) // which eager rejects

@@ -157,7 +157,8 @@ private:
   /// size is padded.
   void addPaddedSizes(uint32_t position) {
     const SnapshotNode &node = base.nodes[position];
-    if (!node.numOperands || node.record->name != "aten::constant_pad_nd")
+    if (!node.numOperands ||
+        node.record->shapeRule != ShapeRule::constant_padShape)
       return;
     ResultRef operand = base.operands[node.firstOperand];
     for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {

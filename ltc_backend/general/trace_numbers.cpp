@@ -120,10 +120,10 @@ static std::optional<std::pair<size_t, int64_t>>
 endOfSlice(const GraphSnapshot &graph, const SnapshotNode &node) {
   if (!node.record)
     return std::nullopt;
-  const std::string &name = node.record->name;
-  bool isRead = name == "aten::slice_copy.Tensor";
-  if (!isRead && name != "aten::slice_backward" &&
-      name != "aten::slice_scatter")
+  const ShapeRule rule = node.record->shapeRule;
+  const bool isRead = rule == ShapeRule::sliceShape;
+  if (!isRead && rule != ShapeRule::slice_backwardShape &&
+      rule != ShapeRule::slice_scatterShape)
     return std::nullopt;
   const torch::lazy::Shape &shape =
       isRead ? graph.shape(graph.operands[node.firstOperand]) : node.shapes[0];

@@ -107,6 +107,7 @@ bool resolve(OpRecord &record) {
   const c10::FunctionSchema &schema = record.handle->schema();
   record.opKind = torch::lazy::OpKind(c10::Symbol::fromQualString(baseName));
   record.id = hashBytes(record.name.data(), record.name.size(), 0).low;
+  record.isOurs = record.name.starts_with("torch_ltc::");
   std::vector<std::string_view> numbers = wordsOf(record.varies);
   std::vector<std::string_view> sizes = wordsOf(record.sizes);
   for (const c10::Argument &argument : schema.arguments()) {
@@ -115,6 +116,7 @@ bool resolve(OpRecord &record) {
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
     spec.isDynamicScalar = contains(numbers, spec.name + "!");
+    spec.isConstantAtZero = spec.name == "beta";
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
     if (spec.varies)

@@ -62,6 +62,9 @@ enum class ArgumentKind : uint8_t {
 struct ArgumentSpec {
   ArgumentKind kind;
   bool isDim = false; // a dimension, counted from the end if negative
+  /// Whether a value of 0 isn't a dynamic scalar, because the op then ignores
+  /// the operand that the argument scales, even NaNs in it.
+  bool isConstantAtZero = false;
   // Columns `parameters`, `varies` and `sizes` of the op table.
   bool isDynamicScalar = false; // always a dynamic scalar of the program
   bool varies = false;          // a dynamic scalar once its value has differed
@@ -103,7 +106,8 @@ struct OpRecord {
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"
   torch::lazy::OpKind opKind = {};
-  uint64_t id = 0; // hash of `name`: stable across processes
+  uint64_t id = 0;     // hash of `name`: stable across processes
+  bool isOurs = false; // in namespace torch_ltc, so eager doesn't have the op
   std::vector<ArgumentSpec> arguments = {};
   /// The operand that each result updates; the last element also applies to all
   /// further results.

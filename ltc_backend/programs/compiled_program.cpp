@@ -159,7 +159,7 @@ void raiseAsEager(const GraphSnapshotPtr &graph,
   } catch (const RunError &error) {
     // A collective doesn't run a second time, so only `cause` describes the
     // error.
-    if (std::string_view(error.what()).starts_with(kCollective))
+    if (error.isOfCollective)
       return;
     throw RunError(std::string(error.what()) + ". " + cause,
                    /*parametersIntact=*/true, error.kind);

@@ -60,6 +60,11 @@ double threadSeconds() {
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
+/// Whether the op starts a collective or waits for one.
+bool isCollective(const OpRecord &record) {
+  return record.family == Family::distributed;
+}
+
 /// Estimates whether a run takes less than a millisecond.
 bool isSmall(const GraphSnapshot &graph) {
   constexpr size_t kMaxOps = 64;
@@ -73,13 +78,16 @@ bool isSmall(const GraphSnapshot &graph) {
 
 RunError errorOf(const SnapshotNode &node, LocationId location,
                  const c10::Error &error) {
+  const bool isOfCollective = isCollective(*node.record);
   // A collective's error already names its line.
-  std::string place = node.record->name.starts_with(kCollective) ? ""
+  std::string place = isOfCollective ? ""
                       : location ? messageSuffix(location)
                                  : "; option source_info shows the Python line";
-  return RunError(node.record->name + ": " + error.what_without_backtrace() +
+  RunError result(node.record->name + ": " + error.what_without_backtrace() +
                       place,
                   /*parametersIntact=*/true, kindOf(error));
+  result.isOfCollective = isOfCollective;
+  return result;
 }
 
 } // namespace
@@ -101,11 +109,12 @@ PreparedCall::PreparedCall(const GraphSnapshot &graph, size_t position)
 }
 
 void torch_ltc::noteCollectives(const GraphSnapshot &graph, Program &program) {
+  static const OpRecord &wait = getOpRecord("torch_ltc::collective_wait");
   for (const SnapshotNode &node : graph.nodes) {
-    if (!node.record || !node.record->name.starts_with(kCollective))
+    if (!node.record || !isCollective(*node.record))
       continue;
     program.waitsForRanks = true;
-    program.numCollectives += !node.record->name.ends_with("_wait");
+    program.numCollectives += node.record != &wait;
   }
 }
 
@@ -382,11 +391,8 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
 
 bool InterpretedProgram::mayRunEarly(size_t position) const {
   const OpRecord *record = graph->nodes[position].record;
-  // A parameter keeps its value until the whole step is known, and a kernel in
-  // Python must run only once.
-  return record && !memory->overwrites(position) &&
-         (record->name.starts_with("aten::") ||
-          record->name.starts_with("torch_ltc::"));
+  // A parameter keeps its value until the whole step is known.
+  return record && !memory->overwrites(position);
 }
 
 HeadStartPtr InterpretedProgram::beginHeadStart() const {

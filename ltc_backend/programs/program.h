@@ -122,9 +122,6 @@ public:
 };
 using ProgramPtr = std::shared_ptr<Program>;
 
-/// Prefix of the names of ops that start a collective or wait for one.
-inline constexpr std::string_view kCollective = "torch_ltc::collective";
-
 /// Sets the members of `program` that describe the collectives of `graph`.
 void noteCollectives(const GraphSnapshot &graph, Program &program);
 
@@ -239,6 +236,7 @@ struct RunError : std::runtime_error {
   /// Whether no donated parameter has been overwritten yet.
   bool parametersIntact;
   ErrorKind kind;
+  bool isOfCollective = false; // whether a collective raised the error
 };
 
 LtcDType toLtcDType(c10::ScalarType type);

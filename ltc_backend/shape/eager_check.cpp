@@ -108,7 +108,7 @@ enum class Check {
 
 Check checkOf(const OpCall &call, c10::ArrayRef<ResultShape> results) {
   const OpRecord &record = call.record;
-  if (!record.name.starts_with("aten::") || record.checksValues ||
+  if (record.isOurs || record.checksValues ||
       !record.handle->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU))
     return Check::none;
   if (isSmall(call, results))
@@ -325,12 +325,12 @@ void torch_ltc::checkAgainstEager(const OpCall &call,
 /// the number. Eager's other ops check it, even if they write no element.
 static bool leavesNumberOut(const OpRecord &record,
                             c10::ArrayRef<IValue> arguments) {
-  if (record.name == "aten::constant_pad_nd") {
+  if (record.shapeRule == ShapeRule::constant_padShape) {
     auto pads = arguments[1].toIntList();
     return std::all_of(pads.begin(), pads.end(),
                        [](int64_t pad) { return pad <= 0; });
   }
-  return record.name == "aten::scatter.value" &&
+  return record.shapeRule == ShapeRule::scatterShape &&
          arguments[2].toTensor().numel() == 0;
 }
 
@@ -353,7 +353,7 @@ void torch_ltc::checkElementNumber(const OpRecord &record,
   at::detail::scalar_tensor_static(number.toScalar(), dtype, at::kCPU);
   // Unlike all other ops, scalar_tensor doesn't check the range of 16-bit
   // floats (torch 2.13).
-  if (!isReal || record.name == "aten::scalar_tensor")
+  if (!isReal || record.shapeRule == ShapeRule::scalarShape)
     return;
   if (dtype == at::kHalf)
     (void)number.toScalar().to<at::Half>();

@@ -214,10 +214,8 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(
           value.isDouble() ? value.toDouble() : double(value.toInt()));
-  // A `beta` of 0 stays a constant, because the op then ignores the operand
-  // that `beta` scales, even NaNs in it.
-  bool isDropped = spec.name == "beta" && value.toScalar().toDouble() == 0;
-  if (!spec.isDynamicScalar || isDefault || isDropped)
+  bool isConstant = spec.isConstantAtZero && value.toScalar().toDouble() == 0;
+  if (!spec.isDynamicScalar || isDefault || isConstant)
     return value.isDouble() ? attributes.floating(value.toDouble())
                             : attributes.integer(value.toInt());
   if (value.isDouble()) {
