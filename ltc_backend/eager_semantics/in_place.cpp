@@ -221,8 +221,7 @@ private:
 /// argument.
 bool writesSelf(const OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
-  const std::string &name = op.operator_name().name;
-  if (!name.ends_with("_") || schema.returns().size() != 1 ||
+  if (!op.hasTag(at::Tag::inplace) || schema.returns().size() != 1 ||
       schema.returns()[0].type()->kind() != c10::TypeKind::TensorType ||
       op.hasTag(at::Tag::inplace_view))
     return false;
@@ -231,11 +230,8 @@ bool writesSelf(const OperatorHandle &op) {
     if ((arguments[i].alias_info() != nullptr) != (i == 0))
       return false;
   // These ops have separate kernels; `copy_` checks its operands itself.
-  for (const char *other : {"aten::copy_", "aten::set_", "aten::resize_",
-                            "aten::detach_", "aten::_resize_output_"})
-    if (name == other)
-      return false;
-  return true;
+  const std::string &name = op.operator_name().name;
+  return name != "aten::copy_" && name != "aten::_resize_output_";
 }
 
 } // namespace

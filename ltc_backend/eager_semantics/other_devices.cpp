@@ -80,8 +80,14 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-bool onlyLooksLikeItsTensor(const std::string &name) {
-  return name.starts_with("aten::new_") || name.ends_with("_like");
+/// Whether the op makes a new tensor with some properties of its first
+/// argument (`new_zeros`, `zeros_like`). Unlike `_to_copy`, it copies nothing.
+bool onlyLooksLikeItsTensor(const c10::FunctionSchema &schema) {
+  auto takes = [&](const char *name) {
+    return schema.argumentIndexWithName(name).has_value();
+  };
+  return schema.argumentIndexWithName("self") == 0 && takes("pin_memory") &&
+         !takes("non_blocking");
 }
 
 } // namespace
@@ -90,7 +96,7 @@ void torch_ltc::registerOtherDevices(const AtenOps &ops) {
   SilentRegistration silence;
   for (const OperatorHandle &op : ops) {
     std::optional<int> device = op.schema().argumentIndexWithName("device");
-    if (device && onlyLooksLikeItsTensor(op.schema().name()) &&
+    if (device && onlyLooksLikeItsTensor(op.schema()) &&
         !op.hasKernelForDispatchKey(
             c10::DispatchKey::CompositeImplicitAutograd))
       registerAround<OnOtherDevice>(op, c10::DispatchKey::Functionalize,

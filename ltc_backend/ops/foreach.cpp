@@ -326,7 +326,7 @@ void torch_ltc::registerForeachKernels(const AtenOps &ops) {
     if (!name.name.starts_with("aten::_foreach_") ||
         elementOf(op.schema().arguments()[0].type()) != Element::OfTensorList)
       continue;
-    if (op.schema().is_mutable() && name.name.back() == '_')
+    if (op.hasTag(at::Tag::inplace))
       registerAround<VersionedForeach>(op, DispatchKey::Functionalize);
     Repetition repetition = repetitionOf(op);
     if (!repetition.record)

@@ -120,10 +120,8 @@ std::optional<OperatorHandle> inPlaceOp(const OpRecord &record) {
   if (!record.hasTensorArgument || record.updates.empty())
     return std::nullopt;
   c10::OperatorName name = record.handle->operator_name();
-  constexpr std::string_view suffix = "_functional";
-  if (name.name.ends_with(suffix))
-    name.name.resize(name.name.size() - suffix.size());
-  name.name += '_';
+  name.name = name.name == "aten::normal_functional" ? "aten::normal_"
+                                                     : name.name + "_";
   return c10::Dispatcher::singleton().findSchema(name);
 }
 
