@@ -8,6 +8,7 @@
 //                    a row, the formula is for other compilers
 //   a view           (only reached below functionalization) traced as its copy
 //   composite        ops that torch itself decomposes into functional ops
+//                    (ir/other_ops.cpp)
 //   fallback         everything else
 //
 // torch's CompositeExplicitAutograd kernels take precedence over a backend
@@ -30,6 +31,7 @@
 #include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
+#include "ir/other_ops.h"
 #include "ops/fused_optimizers.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
@@ -38,8 +40,6 @@
 #include "tracing/remembered_formula.h"
 #include "tracing/subclass_calls.h"
 #include "tracing/trace.h"
-
-#include <unordered_set>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -136,49 +136,6 @@ private:
   TraceKernel onDevice;
 };
 
-/// Whether torch's CompositeExplicitAutograd kernel of an op without a row in
-/// the op table may run on the device, because it only calls functional ops and
-/// views. Such ops run as the ops that they call; all others get the fallback.
-bool isTraceableComposite(const std::string &name) {
-  static const std::unordered_set<std::string> names = {
-      "aten::_foreach_add",
-      "aten::embedding_backward",
-      "aten::isclose",
-      "aten::is_pinned",
-      "aten::_has_same_storage_numel",
-      "aten::is_coalesced",
-      "aten::_nested_tensor_from_mask",
-      "aten::_unsafe_index.Tensor",
-      "aten::unsafe_split.Tensor",
-      "aten::detach",
-      "aten::_pin_memory",
-      "aten::is_set_to",
-      "aten::_cummax_helper",
-      "aten::sym_size.int",
-      "aten::dense_dim",
-      "aten::sparse_dim",
-      "aten::is_same_size",
-      "aten::trace_backward",
-      "aten::rand",
-      "aten::randn",
-      "aten::empty_permuted",
-      "aten::_version",
-      "aten::requires_grad_",
-      "aten::zeros",
-      "aten::ones",
-      "aten::repeat_interleave.self_int",
-      "aten::nan_to_num",
-      "aten::count_nonzero",
-      "aten::linalg_solve",
-      "aten::_unsafe_masked_index",
-      "aten::_unsafe_masked_index_put_accumulate",
-      "aten::hash_tensor",
-      "aten::glu_jvp",
-      "aten::native_norm",
-      "aten::std_mean.correction"};
-  return names.count(name) || name.rfind("aten::_foreach_", 0) == 0;
-}
-
 bool isMutable(const c10::FunctionSchema &schema) {
   return schema.is_mutable();
 }
@@ -256,7 +213,7 @@ void registerOther(const OperatorHandle &op) {
     return;
   }
   if (op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd) &&
-      !isTraceableComposite(textOf(name)))
+      !holds(OpFact::IsComposed, textOf(name)))
     implement(op,
               c10::KernelFunction::makeFromBoxedFunction<&fallbackKernel>());
 }

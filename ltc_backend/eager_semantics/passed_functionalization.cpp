@@ -19,6 +19,7 @@
 #include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
+#include "ir/other_ops.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/custom_ops.h"
 #include "tracing/subclass_calls.h"
@@ -53,15 +54,6 @@ bool isOfCompile(const Tensor &tensor) {
          !isLazyWrapper(tensor);
 }
 
-/// Whether the op makes a nested tensor, which functionalization can't wrap,
-/// from dense operands. The gradients of `to_padded_tensor` and `unbind` call
-/// such ops.
-bool makesNested(const OperatorHandle &op) {
-  const std::string &name = op.operator_name().name;
-  return name == "aten::_nested_from_padded" ||
-         name == "aten::_nested_tensor_from_tensor_list";
-}
-
 /// A kernel at key Functionalize that makes some calls bypass
 /// functionalization.
 class Pass final : public c10::OperatorKernel {
@@ -91,7 +83,8 @@ void registerOnce() {
   for (const OperatorHandle &op : atenOps()) {
     if (!op.hasKernelForDispatchKey(DispatchKey::Functionalize))
       noteKernelAtFunctionalize(op.operator_name());
-    registerAround<Pass>(op, DispatchKey::Functionalize, makesNested(op));
+    registerAround<Pass>(op, DispatchKey::Functionalize,
+                         holds(OpFact::MakesNested, op.operator_name().name));
   }
   registerMemorylessViews();
 }

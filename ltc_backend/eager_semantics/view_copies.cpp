@@ -8,11 +8,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "ir/other_ops.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstring>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -52,13 +55,11 @@ private:
   c10::SafeKernelFunction previous;
 };
 
-constexpr std::string_view suffix = "_copy";
-
-/// Returns the view op whose copying variant is `copy`, an op with that suffix,
-/// if both have the same number of arguments.
+/// Returns the view op whose copying variant is `copy`, which torch names after
+/// it, if both have the same number of arguments.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
-  name.name.resize(name.name.size() - suffix.size());
+  name.name.resize(name.name.size() - std::strlen("_copy"));
   auto view = c10::Dispatcher::singleton().findSchema(name);
   if (!view || view->schema().is_mutable())
     return std::nullopt;
@@ -73,9 +74,8 @@ std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
 
 void torch_ltc::registerViewCopies(const AtenOps &ops) {
   for (const OperatorHandle &copy : ops) {
-    const OperatorName &name = copy.operator_name();
-    if (!name.name.ends_with(suffix) || name.name.starts_with("aten::_") ||
-        name.name == "aten::lift_fresh_copy")
+    if (!copy.hasTag(at::Tag::view_copy) ||
+        holds(OpFact::IsInternal, copy.operator_name().name))
       continue;
     std::optional<OperatorHandle> view = viewOf(copy);
     // Keeps kernels that Python has registered (for example, of narrow_copy).

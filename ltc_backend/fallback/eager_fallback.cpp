@@ -17,6 +17,7 @@
 #include "graph/live_tensors.h"
 #include "ir/op_counters.h"
 #include "ir/op_record.h"
+#include "ir/other_ops.h"
 #include "ir/tensor_arguments.h"
 #include "memory/blocking.h"
 #include "memory/lazy_device.h"
@@ -262,18 +263,11 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Whether the op's arguments may mix lazy and CPU tensors. True for ops that
-/// aren't in namespace aten, for ops that accept CPU tensors as indices or
-/// lengths, and for ops that only PyTorch's composites call.
-bool takesCpuTensors(const std::string &opName) {
-  if (!opName.starts_with("aten::"))
-    return true;
-  for (const char *name :
-       {"index", "_index", "_unsafe_index", "_pack", "_pad_packed", "_ctc_loss",
-        "_copy_from", "_nested", "_jagged", "_padded", "_fused", "_foreach"})
-    if (opName.compare(6, std::strlen(name), name) == 0)
-      return true;
-  return false;
+/// Whether the op's arguments may mix lazy and CPU tensors, as those of a
+/// custom op may.
+bool mayMixDevices(const c10::OperatorHandle &op) {
+  const std::string &name = op.operator_name().name;
+  return !name.starts_with("aten::") || holds(OpFact::MixesDevices, name);
 }
 
 /// Throws if lazy tensors and tensors of other devices are mixed. Tensors of
@@ -404,7 +398,7 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
   size_t begin = stack.size() - op.schema().arguments().size();
   if (std::any_of(stack.begin() + begin, stack.end(), isOfOtherLayout))
     return run(op, stack, reason, &runByLayout);
-  if (!takesCpuTensors(op.operator_name().name))
+  if (!mayMixDevices(op))
     checkSameDevice(op, stack);
   checkHasCpuKernel(op);
   checkUncheckedOperands(op, stack);
