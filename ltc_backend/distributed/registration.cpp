@@ -249,8 +249,10 @@ private:
 /// to reach the same call.
 class CpuCollective final : public c10::OperatorKernel {
 public:
-  explicit CpuCollective(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  CpuCollective(const std::string &name, c10::SafeKernelFunction previous)
+      : isMessage(name == "c10d::send" || name == "c10d::recv_" ||
+                  name == "c10d::recv_any_source_"),
+        previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     const auto &arguments = op.schema().arguments();
@@ -263,14 +265,13 @@ public:
   }
 
 private:
-  static void prepare(const ProcessGroupPtr &group, const std::string &name) {
+  void prepare(const ProcessGroupPtr &group, const std::string &name) const {
     runTracedCollectives(group, name);
-    bool isMessage =
-        name.starts_with("c10d::send") || name.starts_with("c10d::recv");
     if (config().check_collectives.get() && !isMessage)
       checkRanksAgree(nameCpuCollective(name, group));
   }
 
+  bool isMessage;
   c10::SafeKernelFunction previous;
 };
 
@@ -285,7 +286,8 @@ void torch_ltc::registerCollectives() {
   for (const OperatorHandle &op : opsOf({"c10d::"}))
     if (op.hasKernelForDispatchKey(DispatchKey::CPU)) {
       registerAround<LazyCollective>(op, DispatchKey::Functionalize);
-      registerAround<CpuCollective>(op, DispatchKey::CPU);
+      registerAround<CpuCollective>(op, DispatchKey::CPU,
+                                    op.operator_name().name);
       for (DispatchKey key :
            {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy})
         registerBoxedKernel(

@@ -258,15 +258,16 @@ private:
 /// rejects that dtype.
 class DrawingOutKernel final : public c10::OperatorKernel {
 public:
-  explicit DrawingOutKernel(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  DrawingOutKernel(const std::string &name, c10::SafeKernelFunction previous)
+      : drawsPositions(name == "aten::multinomial"),
+        broadcasts(name == "aten::normal"), previous(std::move(previous)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
     const Tensor &out = arguments.back().toTensor();
     at::ScalarType expected = out.scalar_type();
-    if (op.operator_name().name == "aten::multinomial") // draws positions
+    if (drawsPositions)
       expected = at::kLong;
     else if (arguments.front().isTensor())
       expected = arguments.front().toTensor().scalar_type();
@@ -276,8 +277,7 @@ public:
       return runWritingCall(op, *stack, "out= of another dtype");
     // Eager generates numbers in the memory order of `out`.
     bool fitsOut =
-        hasPackedStrides(out) &&
-        (op.operator_name().name != "aten::normal" || fits(out, arguments));
+        hasPackedStrides(out) && (!broadcasts || fits(out, arguments));
     if (isLazyWrapper(out) && !fitsOut)
       return runWritingCall(op, *stack, "out= of a different size or layout");
     previous.callBoxed(op, keys, stack);
@@ -302,6 +302,8 @@ private:
     return !isSized || out.sizes() == sizes;
   }
 
+  bool drawsPositions;
+  bool broadcasts; // its mean with its deviation
   c10::SafeKernelFunction previous;
 };
 
@@ -318,7 +320,8 @@ void torch_ltc::registerOutKernels(const AtenOps &ops) {
     // eagerly.
     if (drawsNumbers(op)) {
       if (numOuts == 1 && !isList(op.schema().arguments().back()))
-        registerAround<DrawingOutKernel>(op, DispatchKey::Functionalize);
+        registerAround<DrawingOutKernel>(op, DispatchKey::Functionalize,
+                                         op.operator_name().name);
       continue;
     }
     registerAround<OutKernel>(op, DispatchKey::Functionalize, numOuts);

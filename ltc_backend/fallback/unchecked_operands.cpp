@@ -13,7 +13,7 @@ namespace {
 
 /// Checks arguments (LU_data, LU_pivots, unpack_data, unpack_pivots): a matrix
 /// of sizes [m, n] must have min(m, n) pivots.
-void checkPivots(c10::ArrayRef<IValue> arguments) {
+void checkPivots(const std::string &name, c10::ArrayRef<IValue> arguments) {
   const at::Tensor &matrix = arguments[0].toTensor();
   const at::Tensor &pivots = arguments[1].toTensor();
   if (!arguments[3].toBool() || matrix.dim() < 2)
@@ -26,7 +26,7 @@ void checkPivots(c10::ArrayRef<IValue> arguments) {
               "torch.lu_unpack: LU_pivots has sizes ", pivots.sizes(),
               " instead of ", at::IntArrayRef(expected),
               ", as LU_data of sizes ", matrix.sizes(), " requires.",
-              opSuffix("aten::lu_unpack"));
+              opSuffix(name));
 }
 
 /// Checks arguments (self, dim, ...): the kernel relies on torch.fft, which
@@ -42,7 +42,7 @@ void checkTransformedDims(const std::string &name,
 
 /// Checks arguments (grad, self, p, pdist): there must be one gradient and one
 /// distance for each pair of rows.
-void checkDistances(c10::ArrayRef<IValue> arguments) {
+void checkDistances(const std::string &name, c10::ArrayRef<IValue> arguments) {
   const at::Tensor &grad = arguments[0].toTensor();
   const at::Tensor &self = arguments[1].toTensor();
   const at::Tensor &distances = arguments[3].toTensor();
@@ -52,20 +52,28 @@ void checkDistances(c10::ArrayRef<IValue> arguments) {
                   distances.sizes() == at::IntArrayRef(pairs),
               "_pdist_backward: gradient and distances of sizes ", grad.sizes(),
               " and ", distances.sizes(), " don't belong to rows of sizes ",
-              self.sizes(), ".", opSuffix("aten::_pdist_backward"));
+              self.sizes(), ".", opSuffix(name));
 }
+
+struct OperandCheck {
+  const char *op;
+  void (*check)(const std::string &name, c10::ArrayRef<IValue> arguments);
+};
+
+constexpr OperandCheck checks[] = {
+    {"aten::lu_unpack", checkPivots},
+    {"aten::_fft_c2c", checkTransformedDims},
+    {"aten::_fft_c2r", checkTransformedDims},
+    {"aten::_fft_r2c", checkTransformedDims},
+    {"aten::_pdist_backward", checkDistances},
+};
 
 } // namespace
 
 void torch_ltc::checkUncheckedOperands(const c10::OperatorHandle &op,
                                        const torch::jit::Stack &stack) {
   const std::string &name = op.operator_name().name;
-  c10::ArrayRef<IValue> arguments =
-      torch::jit::last(stack, op.schema().arguments().size());
-  if (name == "aten::lu_unpack")
-    checkPivots(arguments);
-  else if (name.starts_with("aten::_fft_"))
-    checkTransformedDims(name, arguments);
-  else if (name == "aten::_pdist_backward")
-    checkDistances(arguments);
+  for (const OperandCheck &row : checks)
+    if (name == row.op)
+      row.check(name, torch::jit::last(stack, op.schema().arguments().size()));
 }
