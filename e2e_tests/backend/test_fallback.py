@@ -38,6 +38,35 @@ def test_equals_eager(name: str) -> None:
     torch.testing.assert_close(got.cpu(), expected)
 
 
+#: Calls of ops without a row whose composite kernel only calls traced ops.
+COMPOSED = {
+    "foreach": lambda x: torch._foreach_norm([x, x + 1])[1],
+    "foreach of a number": lambda x: torch._foreach_pow(2.0, [x, x])[0],
+    "count_nonzero": lambda x: torch.count_nonzero(x),
+    "unsafe index": lambda x: torch.ops.aten._unsafe_index(x, [x.long()[0]]),
+    "empty_permuted": lambda x: torch.empty_permuted(
+        (2, 3), (1, 0), device=x.device
+    ).zero_(),
+    "same size": lambda x: x + torch.ops.aten.is_same_size(x, x),
+    "pinned": lambda x: x + x.is_pinned(),
+}
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composites_run_as_their_parts(name: str) -> None:
+    cpu = torch.rand(4, 4, generator=torch.Generator().manual_seed(1))
+    got = COMPOSED[name](cpu.to("lazy"))
+    assert torch_ltc.fallbacks() == []
+    torch.testing.assert_close(got.cpu(), COMPOSED[name](cpu))
+
+
+def test_cat_casts_to_out() -> None:
+    x, out = torch.ones(2, 3, device="lazy"), torch.zeros(4, 3, device="lazy").double()
+    torch.cat([x, x], out=out)
+    assert torch_ltc.fallbacks() == []
+    assert torch.equal(out.cpu(), torch.ones(4, 3, dtype=torch.float64))
+
+
 def test_one_sync_for_all_arguments() -> None:
     a, b = torch.rand(3, device="lazy") + 1, torch.rand(3, device="lazy") + 2
     torch_ltc.reset_metrics()
