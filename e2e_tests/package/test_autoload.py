@@ -77,9 +77,8 @@ def test_one_openmp_runtime() -> None:
 # Modules that every `import torch` may load; all others must be imported on first use
 # (torch_ltc/__init__.py).
 AT_IMPORT = {
-    "_C", "_autoload", "_backend", "_diagnostics", "_diagnostics.messages", "_torch_patches", "argument_checks", "config",
-    "device_module", "metrics", "step",
-    "version",
+    "_C", "_autoload", "_backend", "_diagnostics", "_diagnostics.messages", "_torch_patches", "config",
+    "device_module", "metrics", "step", "version",
 }  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 """The linter's rule about long functions reports long C++ functions, but no other
-blocks."""
+blocks; the rule about folders reports a package with too many modules."""
 
 from __future__ import annotations
 
@@ -44,3 +44,16 @@ def test_long_cpp_functions_are_reported(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_blocks_are_not(name: str, tmp_path: Path) -> None:
     assert not _problems(tmp_path, OTHERS[name])
+
+
+def test_too_many_modules_at_the_top_are_reported(tmp_path: Path) -> None:
+    package = tmp_path / "python" / "torch_ltc"
+    (package / "_part").mkdir(parents=True)
+    (tmp_path / "python" / "README.md").touch()
+    for number in range(house_rules.TOP_MODULES):
+        (package / f"m{number}.py").touch()
+        (package / "_part" / f"m{number}.py").touch()
+    assert not list(house_rules.folder_problems(tmp_path))
+    (package / "one_more.py").touch()
+    (problem,) = house_rules.folder_problems(tmp_path)
+    assert "16 modules, 15 are allowed" in problem

@@ -13,7 +13,6 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from torch_ltc._backend import bindings
-from torch_ltc.argument_checks import check_bool, check_callable, check_device
 
 
 class _OfThread(threading.local):
@@ -51,8 +50,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     `wait=True`, returns when the results are computed, and raises the error of a step that
     failed.
     """
-    check_device("mark_step", device)
-    check_bool("mark_step", "wait", wait)
+    _check_device("mark_step", device)
+    _check_bool("mark_step", "wait", wait)
     if _of_thread.ends_later:
         return
     bindings().mark_step(str(device), wait)
@@ -64,7 +63,7 @@ def wait_device_ops(devices: Any = None) -> None:
     """Waits until all scheduled steps have run; raises the error of a step that failed.
     `devices` exists for compatibility with `torch._lazy`: there is one queue."""
     for device in devices if isinstance(devices, (list, tuple)) else [devices]:
-        check_device("wait_device_ops", device)
+        _check_device("wait_device_ops", device)
     bindings().wait_device_ops()
     _call_after_steps()
 
@@ -79,7 +78,7 @@ def sync(tensors: Any, devices: Any = None, wait: bool = True) -> None:
     """Computes exactly these tensors, in any nesting of lists, tuples and dicts, by one
     program. With `wait=False`, returns when the program is scheduled. Ignores None. Raises
     TypeError for other values that aren't tensors."""
-    check_bool("sync", "wait", wait)
+    _check_bool("sync", "wait", wait)
     flat = tree_flatten(tensors)[0]
     for value in flat:
         if value is not None and not isinstance(value, torch.Tensor):
@@ -106,13 +105,13 @@ def add_step_closure(
     """Runs `closure(*args)` after the next end of a step, when the tensors among `args`
     can be read without cutting the graph. `run_async`: runs closures in a separate thread,
     in the order in which they were added. Raises TypeError for invalid arguments."""
-    check_callable("add_step_closure", "closure", closure)
+    _check_callable("add_step_closure", "closure", closure)
     if not isinstance(args, (tuple, list)):
         raise TypeError(
             "torch_ltc.add_step_closure: args must be a tuple of the closure's arguments, "
             f"but got {args!r:.60}."
         )
-    check_bool("add_step_closure", "run_async", run_async)
+    _check_bool("add_step_closure", "run_async", run_async)
     from torch._lazy.closure import add_step_closure
 
     add_step_closure(closure, args, run_async)
@@ -120,6 +119,38 @@ def add_step_closure(
 
 def _is_lazy(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == "lazy"
+
+
+def _check_bool(function: str, name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"torch_ltc.{function}: {name} must be True or False, but got {value!r:.60}."
+        )
+
+
+def _check_callable(function: str, name: str, value: Any) -> None:
+    if not callable(value):
+        raise TypeError(
+            f"torch_ltc.{function}: {name} must be a function, but got {value!r:.60}."
+        )
+
+
+def _check_device(function: str, device: Any) -> None:
+    """Raises ValueError for a device that doesn't exist, TypeError for objects other than
+    devices. "" and None denote the only device."""
+    if device is None or (isinstance(device, str) and device == ""):
+        return
+    if not isinstance(device, (str, torch.device)):
+        raise TypeError(
+            f"torch_ltc.{function}: a device must be 'lazy' or torch.device('lazy'), but "
+            f"got {device!r:.60}."
+        )
+    # Compared as text, because torch's parser raises an error with several lines.
+    if str(device) not in ("lazy", "lazy:0"):
+        raise ValueError(
+            f"torch_ltc.{function}: there is one device, 'lazy:0', but got "
+            f"'{device!s:.60}'."
+        )
 
 
 @contextlib.contextmanager

@@ -11,6 +11,8 @@ from pathlib import Path
 FILE_LINES = 800
 FUNCTION_LINES = 80
 README_LINES = 25
+# Maximum number of modules directly in the package; the others are in folders by concern.
+TOP_MODULES = 15
 
 PARTS = [
     "benchmarks",
@@ -193,7 +195,12 @@ def stale_names(root: Path, names: list[str]) -> Iterator[str]:
 
 
 def folder_problems(root: Path) -> Iterator[str]:
-    """Yields a problem for each part of the project that has no README."""
+    """Yields a problem for each part of the project that has no README, and one if the
+    package has too many modules at the top."""
     for part in PARTS:
         if (root / part).is_dir() and not (root / part / "README.md").exists():
             yield f"{part}/: has no README.md (at most {README_LINES} lines)"
+    package = Path("python", "torch_ltc")
+    count = len(list((root / package).glob("*.py")))
+    if count > TOP_MODULES:
+        yield f"{package}/: {count} modules, {TOP_MODULES} are allowed: use its folders"
