@@ -13,8 +13,9 @@ import torch
 import torch_ltc
 from torch import nn
 from torch_ltc import dump_page, replay
-from torch_ltc._diagnostics.dump_reading import Plan, read_dump
-from torch_ltc._diagnostics.graph_drawing import lay_out, read_dot
+from torch_ltc._diagnostics.dump_reading import Dump, Op, Plan, read_dump
+from torch_ltc._diagnostics.graph_drawing import lay_out, read_dot, svg
+from torch_ltc._diagnostics.program_page import page as page_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,6 +102,33 @@ def test_a_page_shows_the_step(dumps: Path) -> None:
     assert any(line.startswith("test_dump_page.py:") for line in lines)
     assert all(buffer.first <= buffer.last for buffer in dump.plan.buffers)
     assert "ltc-opt" in (folder / "README").read_text()
+
+
+def test_texts_are_escaped(tmp_path: Path) -> None:
+    text = "<script>\"&'"
+    dump = Dump(tmp_path, {"program": text, "line": text}, Plan(""))
+    dump.ops = [Op(1, f"aten::{text}", text, f"a.py:{text}", f"m.{text}")]
+    dump.tensors = [[text] * 6]
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list) -> None:
+            assert tag != "script"
+            assert all(name in KNOWN for name, _ in attrs), attrs
+
+    KNOWN = {"charset", "class", "href", "id", "lang", "open"}
+    Tags().feed(page_of(dump))
+    drawing = svg(f'digraph {{\n  a [label="{text.replace(chr(34), "")}"]\n}}\n')
+    assert ElementTree.fromstring(drawing).findtext(".//{*}title") == "<script>&'"
+
+
+def test_templates_are_read_only_for_pages() -> None:
+    from subprocesses import run_python
+
+    program = """
+    import sys, torch, torch_ltc.debug, torch_ltc.dump_page
+    print("jinja2" in sys.modules)
+    """
+    assert run_python(program).stdout == "False\n"
 
 
 PLACE = re.compile(r"#ltc.place<arena (\d+).*?bytes = (\d+), live = (\d+) to (\d+)>")

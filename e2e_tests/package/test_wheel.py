@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
         metrics = torch_ltc.metrics()
         assert metrics["compilations"] == 1, metrics
         assert metrics["compile_failures"] == 0, metrics
+        assert torch_ltc.debug.dump(-1, "svg").count("<rect") > 2
     """
     result = run_python(
         program,
@@ -41,3 +43,21 @@ def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
         LD_LIBRARY_PATH=f"{sys.prefix}/lib",  # oneDNN, a separate package
     )
     assert result.stdout == "14.0\n"
+
+
+def test_contains_every_file_that_the_package_reads() -> None:
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"][
+        "setuptools"
+    ]
+    top, packaged = ROOT / "python", set()
+    for package in setuptools["packages"]:
+        folder = top / package.replace(".", "/")
+        for pattern in ["*.py", *setuptools["package-data"].get(package, [])]:
+            packaged |= set(folder.glob(pattern))
+    made = {"lib", "__pycache__"}
+    files = {
+        path
+        for path in (top / "torch_ltc").rglob("*")
+        if path.is_file() and path.suffix != ".so" and not made & set(path.parts)
+    }
+    assert files == packaged

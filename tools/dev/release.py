@@ -193,7 +193,7 @@ def release(arguments: Sequence[str]) -> None:
     build.prepare_environment()  # its pip downloads the places' packages
     WHEELS.mkdir(parents=True, exist_ok=True)
     places = _places(pythons)
-    packages = [TORCH, "rich", "protobuf", *TEST_PACKAGES]
+    packages = [TORCH, "jinja2", "protobuf", "rich", *TEST_PACKAGES]
     for place in places:
         place.prepare()
         release_places.download(PYTHON, place.python, packages)

@@ -1,10 +1,9 @@
-"""Draws the two lanes of a dump page: commands, and the collectives that exchange values
-while commands compute."""
+"""Places the bars in the two lanes of a dump page: commands, and the collectives that
+exchange values while commands compute."""
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 from torch_ltc._diagnostics.dump_reading import Command
@@ -40,20 +39,62 @@ def _blocks(command: Command) -> bool:
     return command.callee == "torch_ltc::collective"
 
 
-def two_lanes(commands: list[Command], seconds: list[float]) -> str:
-    """Returns HTML with the commands of a step and its collectives as two lanes of time; ""
-    without collectives. `seconds`: the time of each command in a run, or an empty list."""
+@dataclass
+class Bar:
+    """A command, or a collective from command `number` on."""
+
+    x: float
+    y: int
+    width: float
+    color: str
+    title: str
+    number: int
+    label: str = ""  # "" if the bar is too narrow for it
+    height: int = LANE - 4
+
+
+@dataclass
+class Lanes:
+    text: str
+    bars: list[Bar] = field(default_factory=list)
+    width: int = WIDTH
+    height: int = 0
+
+
+def two_lanes(commands: list[Command], seconds: list[float]) -> Lanes | None:
+    """Returns the commands of a step and its collectives as two lanes of time; None without
+    collectives. Collectives that overlap are in separate rows. `seconds`: the time of each
+    command in a run, or an empty list."""
     found = exchanges(commands)
     if not found:
-        return ""
-    width = "as wide as its time" if seconds else "equally wide"
-    return (
-        f"<p>{html.escape(overlap_text(found, seconds))}</p>"
-        f"{_drawing(commands, found, seconds)}"
-        f'<p class="dim">The upper lane shows each command, {width}; commands that wait '
-        "for a collective are red. The lower lane shows each collective, from the "
-        "command that starts it to the command that waits for it.</p>"
-    )
+        return None
+    lanes = Lanes(overlap_text(found, seconds))
+    widths = seconds or [1.0] * len(commands)
+    ends = list(accumulate(widths, initial=0.0))
+    scale = (WIDTH - LEFT) / (ends[-1] or 1.0)
+
+    def bar(first: int, last: int, y: int, color: str, title: str) -> Bar:
+        width = (ends[last + 1] - ends[first]) * scale
+        x = LEFT + ends[first] * scale
+        lanes.bars.append(Bar(x, y, max(1.0, width), color, title, first))
+        return lanes.bars[-1]
+
+    waits = {exchange.wait.number for exchange in found}
+    for number, command in enumerate(commands):
+        color = WAITING if number in waits else COMPUTING
+        bar(number, number, 0, color, f"command {number}: {command.computes}")
+    rows: list[int] = []  # the last command of each row's last collective
+    for exchange in found:
+        start, wait = exchange.start.number, exchange.wait.number
+        row = next((i for i, last in enumerate(rows) if last < start), len(rows))
+        rows[row : row + 1] = [wait]
+        name = f"{exchange.start.collective}, {bytes_text(exchange.wait.bytes)}"
+        title = f"{name}: commands {start} to {wait}"
+        drawn = bar(start, wait, LANE * (row + 1) + GAP, EXCHANGING, title)
+        if drawn.width > 8 * len(name):
+            drawn.label = name
+    lanes.height = LANE * (len(rows) + 1) + GAP
+    return lanes
 
 
 def overlap_text(found: list[Exchange], seconds: list[float]) -> str:
@@ -71,53 +112,4 @@ def overlap_text(found: list[Exchange], seconds: list[float]) -> str:
     return text + (
         f"While values are exchanged, the step computes for {seconds_text(computed)} "
         f"and waits for {seconds_text(waited)}."
-    )
-
-
-def _drawing(
-    commands: list[Command], found: list[Exchange], seconds: list[float]
-) -> str:
-    """Draws the two lanes as SVG. Collectives that overlap are in separate rows."""
-    widths = seconds or [1.0] * len(commands)
-    ends = list(accumulate(widths, initial=0.0))
-    scale = (WIDTH - LEFT) / (ends[-1] or 1.0)
-
-    def bar(first: float, last: float, y: int, color: str, text: str, number: int):
-        return (
-            f'<a href="#command-{number}"><rect x="{LEFT + first * scale:.1f}" '
-            f'y="{y}" width="{max(1.0, (last - first) * scale):.1f}" '
-            f'height="{LANE - 4}" fill="{color}" stroke="#fff" stroke-width=".5">'
-            f"<title>{html.escape(text)}</title></rect></a>"
-        )
-
-    waits = {exchange.wait.number for exchange in found}
-    shapes = [
-        bar(
-            ends[number],
-            ends[number + 1],
-            0,
-            WAITING if number in waits else COMPUTING,
-            f"command {number}: {command.computes}",
-            number,
-        )
-        for number, command in enumerate(commands)
-    ]
-    rows: list[int] = []  # the last command of each row's last collective
-    for exchange in found:
-        start, wait = exchange.start.number, exchange.wait.number
-        row = next((i for i, last in enumerate(rows) if last < start), len(rows))
-        rows[row : row + 1] = [wait]
-        name = f"{exchange.start.collective}, {bytes_text(exchange.wait.bytes)}"
-        text = f"{name}: commands {start} to {wait}"
-        y = LANE * (row + 1) + GAP
-        shapes.append(bar(ends[start], ends[wait + 1], y, EXCHANGING, text, start))
-        if (ends[wait + 1] - ends[start]) * scale > 8 * len(name):
-            shapes.append(
-                f'<text x="{LEFT + ends[start] * scale + 4:.1f}" y="{y + 15}">'
-                f"{html.escape(name)}</text>"
-            )
-    height = LANE * (len(rows) + 1) + GAP
-    return (
-        f'<svg viewBox="0 0 {WIDTH + 10} {height}" width="100%" role="img" '
-        f'aria-label="Commands and collectives">{"".join(shapes)}</svg>'
     )

@@ -7,11 +7,12 @@ shape and the line; the tooltip shows the whole text. Colors denote modules.
 
 from __future__ import annotations
 
-import html
 import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+
+from torch_ltc._diagnostics import pages
 
 WIDTH, HEIGHT, GAP, ROW = 150, 36, 14, 74
 COLORS = ("#ddf4ff", "#dafbe1", "#fff8c5", "#ffebe9", "#fbefff", "#fff1e5", "#eef1f4")
@@ -48,6 +49,31 @@ class Node:
     def module(self) -> str:
         found = re.search(r"# \S+ (\S+)$", self.text)
         return found[1] if found else ""
+
+
+@dataclass
+class Edge:
+    """A curve from an operand down to a node."""
+
+    x: float
+    y: float
+    bend: float  # the height of the curve's control points
+    to_x: float
+    to_y: float
+
+
+@dataclass
+class Box:
+    x: float
+    y: float
+    color: str
+    node: Node
+    width: int = WIDTH
+    height: int = HEIGHT
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.width / 2
 
 
 def read_dot(dot: str) -> dict[str, Node]:
@@ -115,38 +141,12 @@ def svg(dot: str) -> str:
 
     modules = sorted({node.module for node in nodes.values() if node.module})
     color = {name: COLORS[i % len(COLORS)] for i, name in enumerate(modules)}
-    shapes = []
+    edges, boxes = [], []
     for node in nodes.values():
         x, y = corner(node)
         for name in node.above:
             a, b = corner(nodes[name])
-            a, b, middle = a + WIDTH / 2, b + HEIGHT, x + WIDTH / 2
-            bend = (y + b) / 2
-            shapes.append(
-                f'<path d="M{a:.0f} {b:.0f}C{a:.0f} {bend:.0f} {middle:.0f} '
-                f'{bend:.0f} {middle:.0f} {y:.0f}" class="edge"/>'
-            )
-    for node in nodes.values():
-        x, y = corner(node)
-        fill = color.get(node.module, "#fff")
-        shapes.append(
-            f"<g><title>{html.escape(node.text)}</title>"
-            f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" '
-            f'rx="{4 if node.is_op else 16}" fill="{fill}" class="box"/>'
-            f'<text x="{x + WIDTH / 2:.0f}" y="{y + 15:.0f}">{_fit(node.kind)}</text>'
-            f'<text x="{x + WIDTH / 2:.0f}" y="{y + 29:.0f}" class="dim">'
-            f"{_fit(node.details)}</text></g>"
-        )
-    style = (
-        "text{font:11px system-ui,sans-serif;text-anchor:middle}.dim{fill:#57606a}"
-        ".edge{fill:none;stroke:#8c959f}.box{stroke:#57606a}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
-        f'height="{height}" viewBox="0 0 {width:.0f} {height}"><style>{style}</style>'
-        f"{''.join(shapes)}</svg>\n"
-    )
-
-
-def _fit(text: str) -> str:
-    return html.escape(text if len(text) <= 24 else text[:23] + "…")
+            a, b = a + WIDTH / 2, b + HEIGHT
+            edges.append(Edge(a, b, (y + b) / 2, x + WIDTH / 2, y))
+        boxes.append(Box(x, y, color.get(node.module, "#fff"), node))
+    return pages.fill("graph.svg", width=width, height=height, edges=edges, boxes=boxes)
