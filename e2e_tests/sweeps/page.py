@@ -1,4 +1,5 @@
-"""Writes `docs/ops.md` from the op table and the last sweep.
+"""Writes `docs/ops.md` from the op table and the last sweep, with the template `ops.md` in
+this folder.
 
     python -m sweeps.page float32=float32.json bfloat16=bfloat16.json ...
 
@@ -12,7 +13,10 @@ import json
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+
+import jinja2
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "mlir_lowering" / "op_table"
@@ -117,13 +121,8 @@ def native_share(results: dict) -> tuple[int, int]:
     return sum(statuses == {"agrees"} for statuses in rows), len(rows)
 
 
-def _table_section() -> list[str]:
-    lines = [
-        "## The op table",
-        "",
-        "| family | op | how | result's sizes |",
-        "| --- | --- | --- | --- |",
-    ]
+def _table_rows() -> Iterator[tuple[str, str, str, str]]:
+    """Yields family, op, how it is computed and what determines its result's sizes."""
     for path in sorted(TABLE.glob("*.toml")):
         table = tomllib.loads(path.read_text())
         for entry in table["ops"]:
@@ -133,23 +132,25 @@ def _table_section() -> list[str]:
             name = row["schema"].partition("(")[0].removeprefix("aten::")
             how = KINDS.get(row["lower"], "elementwise")
             sizes = "Meta kernel" if row["shape"] == "meta" else "closed form"
-            lines.append(f"| {path.stem} | `{name}` | {how} | {sizes} |")
-    return lines
+            yield path.stem, name, how, sizes
 
 
-def _entries_section(results: dict) -> list[str]:
-    parts = ("function", "inplace", "out", "gradient")
-    others = ("float64", "bfloat16", "int64", "bool")
-    head = ["entry", "float32", "in place", "out=", "gradient", *others, "runs eagerly"]
-    lines = ["## OpInfo entries", ""]
-    lines += ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+#: The parts of a float32 entry with the titles of their columns.
+PARTS = {
+    "function": "float32",
+    "inplace": "in place",
+    "out": "out=",
+    "gradient": "gradient",
+}
+OTHER_DTYPES = ("float64", "bfloat16", "int64", "bool")
+
+
+def _entry_rows(results: dict) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yields entry, signs in the order of the columns and the ops that run eagerly."""
     for entry, row in sorted(results.items()):
-        float32 = row.get("float32", {})
-        cells = [SIGNS.get(float32.get(part, ""), "") for part in parts]
-        cells += [SIGNS.get(row.get(d, {}).get("function", ""), "") for d in others]
-        ops = ", ".join(f"`{op}`" for op in row.get("fallbacks", []))
-        lines.append("| " + " | ".join([f"`{entry}`", *cells, ops]) + " |")
-    return lines
+        statuses = [row.get("float32", {}).get(part, "") for part in PARTS]
+        statuses += [row.get(d, {}).get("function", "") for d in OTHER_DTYPES]
+        yield entry, [SIGNS.get(s, "") for s in statuses], row.get("fallbacks", [])
 
 
 def page(results: dict) -> str:
@@ -160,23 +161,21 @@ def page(results: dict) -> str:
         for status in [worst(row.get("float32", {}))]
         if status
     )
-    summary = ", ".join(f"{counts[k]} {SIGNS[k]}" for k in SIGNS if counts[k])
-    lines = [
-        "# Ops",
-        "",
-        "Written by `python -m sweeps.page` from the op table and the last sweep of",
-        "PyTorch's OpInfo database against eager CPU; not to be edited.",
-        "",
-        f"Of {regular} regular entries {native} ({100 * native // max(regular, 1)} %) run in",
-        f"float32 without any fallback. All entries, each by its worst part: {summary}.",
-        "Regular entries are those without complex numbers, factorizations, FFT, sparse",
-        "tensors, special functions, and results whose size depends on values.",
-        "",
-        *_entries_section(results),
-        "",
-        *_table_section(),
-    ]
-    return "\n".join(lines) + "\n"
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(PAGE.name).render(
+        native=native,
+        regular=regular,
+        summary=", ".join(f"{counts[k]} {SIGNS[k]}" for k in SIGNS if counts[k]),
+        columns=["entry", *PARTS.values(), *OTHER_DTYPES, "runs eagerly"],
+        entries=_entry_rows(results),
+        table=_table_rows(),
+    )
 
 
 def worst(parts: dict[str, str]) -> str:

@@ -1,4 +1,5 @@
-"""Hook of MkDocs: generates pages of the site from the project's tables.
+"""Hook of MkDocs: generates pages of the site from the project's tables, with the templates
+in templates/.
 
 The options and metrics come from `config.def` and `metrics.def`. mlir-tblgen generates the
 pages on the passes and the `ltc` dialect from their `.td` files.
@@ -10,6 +11,8 @@ import re
 import subprocess
 from pathlib import Path
 from typing import Any
+
+import jinja2
 
 ROOT = Path(__file__).resolve().parents[2]
 BACKEND = ROOT / "ltc_backend"
@@ -48,40 +51,42 @@ def _value(argument: str) -> str:
     return "".join(part[1:-1] for part in parts).replace('\\"', '"')
 
 
-def _table(header: list[str], body: list[list[str]]) -> str:
-    escaped = [[re.sub(r"([|*])", r"\\\1", cell) for cell in row] for row in body]
-    lines = [header, ["---"] * len(header), *escaped]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) + "\n"
+def _fill(template: str, **values: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # Escapes what has a meaning in a table's cell.
+    environment.filters["cell"] = lambda text: re.sub(r"([|*])", r"\\\1", text)
+    return environment.get_template(template).render(values)
 
 
 def options() -> str:
-    body = []
-    for _, name, default, variable, other, effect, choices, text in rows(
-        BACKEND / "config" / "config.def", "LTC_OPTION"
-    ):
-        variables = ", ".join(f"`{name}`" for name in (variable, other) if name)
-        allowed = ", ".join(f"`{word}`" for word in choices.split("|") if word)
-        text += f" One of {allowed}." if allowed else ""
-        shown = f"`{default}`" if default else "empty"
-        body.append([f"`{name}`", shown, variables, effect.lower(), text])
-    header = ["option", "default", "environment variable", "affects", "meaning"]
-    return (
-        "# Options\n\nSet options as attributes of `torch_ltc.config`, in a `with` "
-        "block, or by environment variables ([using.md](using.md)). An option that "
-        "affects the *trace*, the *program* or the generated *code* is part of the "
-        "keys of the caches that depend on it.\n\n" + _table(header, body)
+    table = rows(BACKEND / "config" / "config.def", "LTC_OPTION")
+    return _fill(
+        "options.md",
+        options=[
+            {
+                "name": name,
+                "default": default,
+                "variables": [name for name in (variable, other) if name],
+                "effect": effect,
+                "choices": [word for word in choices.split("|") if word],
+                "text": text,
+            }
+            for _, name, default, variable, other, effect, choices, text in table
+        ],
     )
 
 
 def metrics() -> str:
     table = BACKEND / "events" / "metrics.def"
-    parts = [
-        "# Metrics\n\n`torch_ltc.metrics()` returns them ([using.md](using.md)).\n"
-    ]
-    for title, macro in (("Counters", "LTC_COUNTER"), ("Timers", "LTC_TIMER")):
-        body = [[f"`{name}`", text] for name, text in rows(table, macro)]
-        parts.append(f"## {title}\n\n" + _table(["name", "meaning"], body))
-    return "\n".join(parts)
+    macros = {"Counters": "LTC_COUNTER", "Timers": "LTC_TIMER"}
+    tables = {title: rows(table, macro) for title, macro in macros.items()}
+    return _fill("metrics.md", tables=tables)
 
 
 def _tablegen(generator: str, file: str, *arguments: str) -> str:
@@ -92,24 +97,23 @@ def _tablegen(generator: str, file: str, *arguments: str) -> str:
         [*command, *include, path], capture_output=True, text=True, check=True
     )
     text = re.sub(r"<!--.*?-->", "", result.stdout, flags=re.S)
-    return text.replace("[TOC]", "").strip() + "\n"
+    return text.replace("[TOC]", "").strip()
 
 
 def passes() -> str:
-    parts = [
-        "# Passes\n\n`ltc-opt` runs them ([tools.md](tools.md)); "
-        "[adding_a_pass.md](adding_a_pass.md) shows how to add one.\n"
-    ]
-    for title, folder in _PASSES.items():
-        parts.append(f"## {title}\n")
-        parts.append(_tablegen("pass", f"{folder}/Passes.td"))
-    return "\n".join(parts)
+    stages = {
+        title: _tablegen("pass", f"{folder}/Passes.td")
+        for title, folder in _PASSES.items()
+    }
+    return _fill("passes.md", stages=stages)
 
 
 def dialect() -> str:
-    ops = _tablegen("dialect", "Dialect/Ltc/LtcOps.td", "-dialect=ltc")
-    attributes = _tablegen("attrdef", "Dialect/Ltc/LtcAttributes.td")
-    return f"{ops}\n## Attributes\n\n{attributes}"
+    return _fill(
+        "ltc_dialect.md",
+        ops=_tablegen("dialect", "Dialect/Ltc/LtcOps.td", "-dialect=ltc"),
+        attributes=_tablegen("attrdef", "Dialect/Ltc/LtcAttributes.td"),
+    )
 
 
 # The generated pages by file name.
