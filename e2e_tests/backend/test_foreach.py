@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 
 IN_PLACE = {
     "mul by a number": lambda a, b: torch._foreach_mul_(a, 0.9),
@@ -33,11 +34,6 @@ def lists(device: str, dtype: torch.dtype = torch.float32) -> list[list[torch.Te
     ]
 
 
-def equal(ours: list[torch.Tensor], eager: list[torch.Tensor]) -> None:
-    for mine, theirs in zip(ours, eager):
-        torch.testing.assert_close(mine.cpu(), theirs)
-
-
 @pytest.mark.parametrize("name", IN_PLACE)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_in_place(name: str, dtype: torch.dtype) -> None:
@@ -47,7 +43,7 @@ def test_in_place(name: str, dtype: torch.dtype) -> None:
             IN_PLACE[name](a, b)
         return a
 
-    equal(run("lazy"), run("cpu"))
+    assert_close(run("lazy"), run("cpu"))
 
 
 def test_integers() -> None:
@@ -57,15 +53,15 @@ def test_integers() -> None:
             torch._foreach_mul_(a, 3)
         return a
 
-    equal(run("lazy"), run("cpu"))
+    assert_close(run("lazy"), run("cpu"))
 
 
 def test_results_are_new() -> None:
     a, b = lists("lazy")
     with torch.no_grad():
         sums = torch._foreach_add(a, b, alpha=2)
-    equal(sums, [x + 2 * y for x, y in zip(*lists("cpu"))])
-    equal(a, lists("cpu")[0])
+    assert_close(sums, [x + 2 * y for x, y in zip(*lists("cpu"))])
+    assert_close(a, lists("cpu")[0])
     assert all(not result.requires_grad for result in sums)
 
 
@@ -80,7 +76,7 @@ def test_views_see_the_update() -> None:
         if device == "lazy":
             ours = [t.cpu() for t in a + rows]
         else:
-            equal(ours, a + rows)
+            assert_close(ours, a + rows)
 
 
 def test_detached_alias_and_parameter() -> None:
@@ -91,7 +87,7 @@ def test_detached_alias_and_parameter() -> None:
         torch._foreach_mul_([parameter], 0.5)
         torch._foreach_add_([parameter], 1.0)
     assert parameter._version == before + 2 and parameter.requires_grad
-    equal([parameter.detach(), alias], [torch.full((4,), 1.5)] * 2)
+    assert_close([parameter.detach(), alias], [torch.full((4,), 1.5)] * 2)
 
 
 def test_a_saved_tensor_that_was_written_is_noticed() -> None:
@@ -111,7 +107,7 @@ def test_gradients_flow_where_they_are_on() -> None:
         torch._foreach_mul([leaf], [b[0]])[0].sum().backward()
         return leaf.grad
 
-    equal([gradient("lazy")], [gradient("cpu")])
+    assert_close([gradient("lazy")], [gradient("cpu")])
 
 
 def test_a_number_that_changes_does_not_recompile() -> None:
@@ -159,4 +155,4 @@ def test_a_list_of_integers_is_written_in_place() -> None:
         torch._foreach_neg_(a)
         assert all(t._version > v for t, v in zip(a, versions))
         results.append([*a, view])
-    equal(results[1], results[0])
+    assert_close(results[1], results[0])

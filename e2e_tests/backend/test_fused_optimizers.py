@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close, largest
 from torch import nn
 
 SHAPES = ((4, 3), (7,), (), (2, 3, 4, 5))
@@ -90,9 +91,8 @@ def compare(kind: type, dtype: torch.dtype = torch.float32, **options: Any) -> N
     assert torch_ltc.fallbacks() == []
     tolerance = TOLERANCE.get(dtype, 4 * torch.finfo(dtype).eps)
     for a, e in zip(actual, expected, strict=True):
-        assert a.dtype == e.dtype and a.stride() == e.stride()
-        limit = tolerance * max(1.0, float(e.abs().max()))
-        torch.testing.assert_close(a.cpu(), e, rtol=0, atol=limit)
+        assert a.stride() == e.stride()
+        assert_close(a, e, 0, tolerance * largest(e, 1.0))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -1,10 +1,12 @@
-"""Compares an op's decomposition with the op itself."""
+"""Compares an op's decomposition, which torch runs, with the op itself: no value is on
+device lazy."""
 
 from __future__ import annotations
 
 import tomllib
 
 import torch
+from comparison import assert_close
 from decompositions.torch_stage import (
     ROOT,
     Evaluator,
@@ -65,19 +67,6 @@ def reference(name: str, arguments: list) -> list[torch.Tensor | None]:
     ]
 
 
-def assert_close(mine, eager, rtol, atol, where: str) -> None:
-    assert mine.dtype == eager.dtype and mine.shape == eager.shape, where
-    default = TOLERANCES.get(eager.dtype, (0, 0))
-    torch.testing.assert_close(
-        mine,
-        eager,
-        rtol=default[0] if rtol is None else rtol,
-        atol=default[1] if atol is None else atol,
-        equal_nan=True,
-        msg=lambda text: f"{where}: {text}",
-    )
-
-
 def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[str]:
     """Asserts that the decomposition of op `name` has eager's results. Returns the names of
     the decomposition's ops. `expected`: the results, if eager has no kernel for the op."""
@@ -91,7 +80,12 @@ def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[
     assert not left, f"{left} in\n{decomposed}"
     asked = [result for result in expected if result is not None]
     for number, (mine, eager) in enumerate(zip(actual, asked, strict=True)):
+        default = TOLERANCES.get(eager.dtype, (0, 0))
         assert_close(
-            mine, eager, rtol, atol, f"result #{number} of {name}\n{decomposed}"
+            mine,
+            eager,
+            default[0] if rtol is None else rtol,
+            default[1] if atol is None else atol,
+            f"result #{number} of {name}\n{decomposed}",
         )
     return evaluator.ops

@@ -1,4 +1,6 @@
-"""Runs a program on both devices and reports whether they agree."""
+"""Runs a program on both devices and reports whether they agree. Isn't `assert_close`: how
+much results of a random program may differ depends on how well its inputs determine them.
+"""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from comparison import assert_close, largest
 from fuzz.odd_arguments import odd_call
 from fuzz.recorded_calls import Call, recorded_calls
 from torch.utils._pytree import tree_flatten, tree_map
@@ -114,16 +115,9 @@ def difference(results: list[Any], expected: list[Any]) -> str:
         if (result.dtype, result.shape) != (wanted.dtype, wanted.shape):
             return f"result {number} is {_text(result)} instead of {_text(wanted)}"
         tolerance = _TOLERANCE.get(wanted.dtype, 0)
-        finite = wanted[torch.isfinite(wanted)] if tolerance else wanted
-        scale = float(finite.abs().max()) if tolerance and finite.numel() else 0.0
+        absolute = tolerance * largest(wanted, 1e-3) if tolerance else 0
         with contextlib.suppress(AssertionError):
-            torch.testing.assert_close(
-                result,
-                wanted,
-                rtol=tolerance,
-                atol=tolerance * min(max(scale, 1e-3), 1e30),
-                equal_nan=True,
-            )
+            assert_close(result, wanted, tolerance, absolute)
             continue
         return f"result {number} differs: {_text(result)} instead of {_text(wanted)}"
     return ""

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from comparison import assert_close
 from torch.nn import functional as F
 
 aten = torch.ops.aten
@@ -112,19 +113,14 @@ def special(dtype: torch.dtype) -> torch.Tensor:
 def assert_same(
     result: torch.Tensor, wanted: torch.Tensor, relative: float, absolute: float = 0.0
 ) -> None:
-    assert result.dtype == wanted.dtype
+    """Also compares the signs of zeros, which are equal for `assert_close`."""
     if not wanted.is_floating_point():
-        assert torch.equal(result, wanted)
+        assert_close(result, wanted)
         return
-    info = torch.finfo(wanted.dtype)
-    torch.testing.assert_close(
-        result.double(),
-        wanted.double(),
-        rtol=relative,
-        # Kernels may round the smallest numbers or flush them to zero.
-        atol=max(2 * info.tiny, absolute),
-        equal_nan=True,
-    )
+    assert result.dtype == wanted.dtype
+    # Kernels may round the smallest numbers or flush them to zero.
+    smallest = 2 * torch.finfo(wanted.dtype).tiny
+    assert_close(result.double(), wanted.double(), relative, max(smallest, absolute))
     zeros = (wanted == 0) & (result == 0)
     differ = zeros & (result.signbit() != wanted.signbit())
     assert not differ.any(), f"signs of zero differ at {differ.nonzero().flatten()}"

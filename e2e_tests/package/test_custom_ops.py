@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
-from semantics.comparison import compare
+from comparison import compare
 
 
 def _define(name: str) -> torch.library.CustomOpDef:

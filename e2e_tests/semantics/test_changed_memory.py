@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from semantics.comparison import compare
+from comparison import compare
 from torch import Tensor
 
 

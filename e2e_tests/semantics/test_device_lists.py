@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
-from semantics.comparison import assert_same
+from comparison import assert_same
 from torch import nn
 
 LENGTHS = torch.tensor([6, 3, 5])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
-from semantics.comparison import compare
+from comparison import compare
 from subprocesses import run_python
 from torch import nn
 from torch._decomp import get_decompositions

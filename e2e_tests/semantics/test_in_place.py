@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import assert_same, compare, outcome, to_lazy
+from comparison import assert_same, compare, outcome, to_lazy
 
 
 def leaf() -> torch.Tensor:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from semantics.comparison import compare
+from comparison import compare
 from torch import nn
 from torch.nn import functional as F
 

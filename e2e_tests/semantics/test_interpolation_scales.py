@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
-from semantics.comparison import compare
+from comparison import compare
 
 #: Scales slightly above 1 or 2 keep or double the size, because the new size is rounded
 #: down.

@@ -7,7 +7,7 @@ import copy
 from pathlib import Path
 
 import torch
-from semantics.comparison import assert_same
+from comparison import assert_same
 
 
 class Tied(torch.nn.Module):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from comparison import assert_close
 from subprocesses import run_python
 from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._pytree import tree_leaves
@@ -42,11 +43,7 @@ def _dense(value: Any) -> list[Any]:
 
 
 def _same(actual: Any, expected: Any) -> None:
-    for a, e in zip(_dense(actual), _dense(expected), strict=True):
-        if isinstance(e, torch.Tensor):
-            torch.testing.assert_close(a, e)
-        else:
-            assert a == e
+    assert_close(_dense(actual), _dense(expected))
 
 
 def _attention(device: str, layout: torch.layout) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from semantics.comparison import compare
+from comparison import compare
 
 MAKERS: dict[str, Callable[[torch.device], torch.Tensor]] = {
     "tensor": lambda d: torch.tensor([1.0, 2.0], device=d),

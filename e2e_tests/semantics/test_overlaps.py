@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import compare, outcome, to_lazy
+from comparison import compare, outcome, to_lazy
 
 Program = Callable[[torch.Tensor], object]
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
-from semantics.comparison import assert_same, compare
+from comparison import assert_same, compare
 
 aten = torch.ops.aten
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from semantics.comparison import compare, geometry
+from comparison import compare, geometry
 
 CHANNELS_LAST = torch.channels_last
 

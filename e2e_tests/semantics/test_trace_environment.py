@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch_ltc
-from semantics.comparison import assert_same
+from comparison import assert_same
 from subprocesses import run_python
 
 F32, F64 = torch.float32, torch.float64

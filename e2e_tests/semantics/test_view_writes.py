@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import compare
+from comparison import compare
 
 VIEWS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "slice": lambda x: x[1:3],

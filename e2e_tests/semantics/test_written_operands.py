@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import assert_same
+from comparison import assert_same
 
 Tensors = list[torch.Tensor]
 

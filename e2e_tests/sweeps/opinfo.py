@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch._lazy  # torch.testing uses it for random samples without importing it
 import torch_ltc
+from comparison import assert_close, largest
 from sweeps.exclusions import is_excluded
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -177,7 +178,7 @@ def difference(
         if result.shape != wanted.shape:
             return f"{where}{tuple(result.shape)} instead of {tuple(wanted.shape)}"
         try:
-            _assert_close(result.detach().cpu(), wanted.detach(), tolerance)
+            _assert_near(result.detach().cpu(), wanted.detach(), tolerance)
         except AssertionError as error:
             known = exact is not None and len(exact) == len(expected)
             if known and _is_as_exact(result.detach().cpu(), wanted, exact[number]):
@@ -197,26 +198,19 @@ def _is_as_exact(
     return bool((both | same).all() and ours[both].max() <= 4 * eagers[both].max())
 
 
-def _assert_close(
+def _assert_near(
     result: torch.Tensor, wanted: torch.Tensor, tolerance: float | None
 ) -> None:
     if result.layout != torch.strided or result.is_quantized:
-        torch.testing.assert_close(result, wanted, equal_nan=True)
+        assert_close(result, wanted)
         return
     real = torch.float64 if wanted.dtype == torch.complex128 else torch.float32
     kind = real if wanted.dtype.is_complex else wanted.dtype
     relative = tolerance or TOLERANCE.get(kind, 0)
-    finite = wanted[torch.isfinite(wanted)] if relative else wanted
-    scale = float(finite.abs().max()) if relative and finite.numel() else 0.0
     # Results near zero get a larger tolerance: they may be differences of numbers near one.
     smallest = 1e-2 if kind == torch.float32 else 1e-3
-    torch.testing.assert_close(
-        result,
-        wanted,
-        rtol=relative,
-        atol=relative * min(max(scale, smallest), 1e30),
-        equal_nan=True,
-    )
+    absolute = relative * largest(wanted, smallest) if relative else 0
+    assert_close(result, wanted, relative, absolute)
 
 
 # -- an entry ------------------------------------------------------------------

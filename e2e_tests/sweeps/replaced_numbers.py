@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 import torch
+from comparison import assert_close
 from sweeps import opinfo
 from torch.testing._internal.common_methods_invocations import OpInfo, SampleInput
 
@@ -49,7 +50,4 @@ def compare(
             continue  # eager rejects the numbers, for example a singular matrix
         pairs.append((_run(op, sample, "lazy"), expected))
     for ours, eagers in pairs:
-        for result, wanted in zip(ours, eagers, strict=True):
-            torch.testing.assert_close(
-                result.cpu(), wanted, rtol=1e-3, atol=1e-4, equal_nan=True
-            )
+        assert_close(ours, eagers, 1e-3, 1e-4)

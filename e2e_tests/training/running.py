@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
+from comparison import assert_close
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples"))
 
@@ -69,10 +70,9 @@ def train(
 
 
 def assert_follows(lazy: Outcome, eager: Outcome) -> None:
-    """Asserts that losses, parameters and buffers are within RELATIVE of eager's."""
-    torch.testing.assert_close(
-        torch.stack(lazy.losses), torch.stack(eager.losses), rtol=RELATIVE, atol=0
-    )
+    """Asserts that losses, parameters and buffers are within RELATIVE of eager's. Isn't
+    `assert_close` for parameters, because of OUTLIERS."""
+    assert_close(lazy.losses, eager.losses, RELATIVE, 0)
     assert lazy.parameters.keys() == eager.parameters.keys()
     for name, wanted in eager.parameters.items():
         result = lazy.parameters[name]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close, largest
 from torch import nn
 from torch.nn import functional as F
 
@@ -121,14 +122,7 @@ def _assert_equal(name: str, between: Callable[[torch.Tensor], object]) -> None:
     found = run(name, "lazy", between)
     assert found.keys() == expected.keys()
     for key, wanted in expected.items():
-        scale = max(float(wanted.abs().max()), 1e-3)
-        torch.testing.assert_close(
-            found[key],
-            wanted,
-            rtol=1e-4,
-            atol=2e-5 * scale,
-            msg=lambda text, key=key: f"{key}: {text}",
-        )
+        assert_close(found[key], wanted, 1e-4, 2e-5 * largest(wanted, 1e-3), key)
 
 
 BETWEEN = {

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from semantics.comparison import compare
+from comparison import compare
 from torch import nn
 from torch.utils.checkpoint import (
     CheckpointPolicy,

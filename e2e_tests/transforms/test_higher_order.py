@@ -12,6 +12,7 @@ import torch
 # The gradient of scan imports this module, which fails once tests have registered and
 # removed ops (torch 2.13). pytest imports this file before it runs tests.
 import torch._inductor.decomposition
+from comparison import assert_close
 from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._higher_order_ops import associative_scan, scan, while_loop
 from torch._higher_order_ops.map import map as mapped
@@ -76,16 +77,11 @@ def _input(device: str, requires_grad: bool = False) -> torch.Tensor:
     return x.to(device).requires_grad_(requires_grad)
 
 
-def _compare(actual: Any, expected: Any) -> None:
-    for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=True):
-        torch.testing.assert_close(a.cpu(), e, rtol=1e-5, atol=1e-6)
-
-
 @pytest.mark.parametrize("program", ALL.values(), ids=ALL)
 def test_called_eagerly(program: Callable) -> None:
     actual = program(_input("lazy"))
     assert all(leaf.device.type == "lazy" for leaf in tree_leaves(actual))
-    _compare(actual, program(_input("cpu")))
+    assert_close(actual, program(_input("cpu")), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("program", WITH_GRADIENT.values(), ids=WITH_GRADIENT)
@@ -96,7 +92,7 @@ def test_gradients(program: Callable) -> None:
         outputs = [leaf for leaf in tree_leaves(program(x)) if leaf.requires_grad]
         sum(leaf.sum() for leaf in outputs).backward()
         gradients[device] = x.grad
-    _compare(gradients["lazy"], gradients["cpu"])
+    assert_close(gradients["lazy"], gradients["cpu"], 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("device", ["cpu", "lazy"])
@@ -104,7 +100,7 @@ def test_gradients(program: Callable) -> None:
 def test_compiled(program: Callable, device: str) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(program, backend="torch_ltc", fullgraph=True)
-    _compare(compiled(_input(device)), program(_input("cpu")))
+    assert_close(compiled(_input(device)), program(_input("cpu")), 1e-5, 1e-6)
     torch._dynamo.reset()
 
 
@@ -113,8 +109,8 @@ def test_the_other_branch_later() -> None:
     torch._dynamo.reset()
     compiled = torch.compile(_cond, backend="torch_ltc", fullgraph=True)
     for x in (torch.ones(3), torch.zeros(3), torch.ones(3) * 4):
-        _compare(compiled(x), _cond(x))
-        _compare(_cond(x.to("lazy")), _cond(x))
+        assert_close(compiled(x), _cond(x), 1e-5, 1e-6)
+        assert_close(_cond(x.to("lazy")), _cond(x), 1e-5, 1e-6)
     torch._dynamo.reset()
 
 
@@ -159,7 +155,7 @@ TRANSFORMS = {
 def test_with_a_lazy_operand_that_the_transform_does_not_wrap(
     program: Callable,
 ) -> None:
-    _compare(program(_input("lazy")), program(_input("cpu")))
+    assert_close(program(_input("lazy")), program(_input("cpu")), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("backend", ["inductor", "torch_ltc", "eager"])

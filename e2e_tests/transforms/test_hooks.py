@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import compare
+from comparison import compare
 from torch import nn
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from semantics.comparison import TOLERANCE, compare
+from comparison import TOLERANCE, compare
 from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 from torch.utils.data import DataLoader, TensorDataset

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting, fallback_names, sync_names
 from zoo import catalogue
 
@@ -32,10 +32,8 @@ def test_ten_steps(name: str) -> None:
     assert counts.graph_cuts == 0
     late = compilations[-1] - compilations[WARM_UP - 1]
     assert late == 0, [row["reason"] for row in torch_ltc.compile_log()[-late:]]
-    torch.testing.assert_close(
-        torch.stack(lazy.losses), torch.stack(eager.losses), rtol=RELATIVE, atol=0
-    )
-    _assert_equal(lazy.parameters, eager.parameters)
+    assert_close(lazy.losses, eager.losses, RELATIVE, 0)
+    assert_close(lazy.parameters, eager.parameters, RELATIVE, ABSOLUTE)
 
 
 @pytest.mark.parametrize("name", catalogue.ENTRIES)
@@ -45,18 +43,4 @@ def test_backward_is_a_program(name: str) -> None:
     the optimizer divides by these."""
     eager = catalogue.train(name, "cpu", 1)
     lazy = catalogue.train(name, "lazy", 1, before_backward=torch_ltc.mark_step)
-    _assert_equal(lazy.gradients, eager.gradients)
-
-
-def _assert_equal(
-    lazy: dict[str, torch.Tensor], eager: dict[str, torch.Tensor]
-) -> None:
-    assert lazy.keys() == eager.keys()
-    for key, wanted in eager.items():
-        torch.testing.assert_close(
-            lazy[key],
-            wanted,
-            rtol=RELATIVE,
-            atol=ABSOLUTE,
-            msg=lambda text, key=key: f"{key}: {text}",
-        )
+    assert_close(lazy.gradients, eager.gradients, RELATIVE, ABSOLUTE)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparison import assert_close
 from lowering.linalg import (
     cases_elementwise,
     cases_indexing,
@@ -36,7 +37,6 @@ def describe(case: Case) -> str:
 
 
 def compare(case: Case, number: int, actual: torch.Tensor, expected: torch.Tensor):
-    assert actual.dtype == expected.dtype
     tolerance = case.tolerance
     if tolerance is None or not expected.is_floating_point():
         rtol = atol = 0.0
@@ -45,12 +45,11 @@ def compare(case: Case, number: int, actual: torch.Tensor, expected: torch.Tenso
         narrow = {torch.bfloat16: 2**-7, torch.float16: 2**-10}
         rtol = max(tolerance, narrow.get(expected.dtype, 0.0))
         atol = rtol * 1e-1
-    torch.testing.assert_close(
-        actual, expected, rtol=rtol, atol=atol, equal_nan=True,
-        msg=lambda text: f"{describe(case)}, result {number}: {text}\n"
-        f"  got {actual.flatten()[:16].tolist()}\n"
-        f"  not {expected.flatten()[:16].tolist()}",
-    )  # fmt: skip
+    what = (
+        f"{describe(case)}, result {number}: {actual.flatten()[:16].tolist()} instead of "
+        f"{expected.flatten()[:16].tolist()}"
+    )
+    assert_close(actual, expected, rtol, atol, what)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
