@@ -1,5 +1,5 @@
 """The linter's rule about long functions reports long C++ functions, but no other
-blocks; the rule about folders reports a package with too many modules."""
+blocks; others report long files and a package with too many modules."""
 
 from __future__ import annotations
 
@@ -44,6 +44,16 @@ def test_long_cpp_functions_are_reported(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_blocks_are_not(name: str, tmp_path: Path) -> None:
     assert not _problems(tmp_path, OTHERS[name])
+
+
+def test_long_files_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    for name, most in (("e2e_tests/ops/a.py", 520), ("python/torch_ltc/a.py", 800)):
+        path.write_text("\n" * most)
+        assert not list(house_rules.file_problems(path, name))
+        path.write_text("\n" * (most + 1))
+        (problem,) = house_rules.file_problems(path, name)
+        assert f"{most + 1} lines, {most} are allowed" in problem
 
 
 def test_too_many_modules_at_the_top_are_reported(tmp_path: Path) -> None:
