@@ -13,7 +13,7 @@ import functools
 import inspect
 import logging
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,8 +22,16 @@ import torch
 from torch_ltc import step as _step
 from torch_ltc._backend import bindings
 from torch_ltc._capture.constants import describe_constants
+from torch_ltc._capture.containers import (
+    NotCapturable,
+    check_leaves,
+    flatten,
+    leaves,
+    rebuild,
+)
+from torch_ltc._capture.names import Names
 from torch_ltc._capture.numbers import Numbers
-from torch_ltc._capture.objects import PLAIN, Names, Unknown
+from torch_ltc._capture.objects import Unknown
 from torch_ltc._capture.state import State
 from torch_ltc._capture.watch import Watch
 from torch_ltc._diagnostics.messages import logger as _log
@@ -31,7 +39,6 @@ from torch_ltc.metrics import metrics as _metrics
 
 # Types of non-tensor arguments that are compared by identity.
 _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
-_TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 # After this many failed attempts to capture a function for some non-tensor arguments, calls
 # with these arguments are always traced.
 _ATTEMPTS = 8
@@ -48,63 +55,6 @@ _SELDOM_REPEATED = (
 
 class CaptureMismatch(RuntimeError):
     """Raised with `check_every` if a traced step differs from the captured program."""
-
-
-def _flatten(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """Appends the tensors in `value` to `tensors`; returns the rest in comparable form."""
-    if isinstance(value, torch.Tensor):
-        tensors.append(value)
-        return torch.Tensor if type(value) in _TENSORS else ("=", type(value), value)
-    if isinstance(value, (tuple, list)):
-        return (type(value), *[_flatten(item, tensors) for item in value])
-    if isinstance(value, dict):
-        items = [(key, _flatten(item, tensors)) for key, item in value.items()]
-        return (type(value), *items)
-    if type(value) is float:  # 0.0 and -0.0 are different arguments
-        return ("=", repr(value), value)
-    return ("=", type(value), value)  # 1, 1.0 and True are different arguments
-
-
-def _rebuild(shape: Any, tensors: Any) -> Any:
-    """Reverses `_flatten` with the tensors of the iterator `tensors`."""
-    if shape is torch.Tensor:
-        return next(tensors)
-    if shape[0] == "=":
-        return shape[2]
-    kind, *items = shape
-    if issubclass(kind, dict):
-        return kind((key, _rebuild(item, tensors)) for key, item in items)
-    values = [_rebuild(item, tensors) for item in items]
-    return kind(*values) if hasattr(kind, "_fields") else kind(values)
-
-
-def _leaves(shape: Any) -> list[Any]:
-    """Returns the values in `shape` that aren't tensors. Raises _NotCapturable for
-    containers that `_rebuild` can't create."""
-    if shape is torch.Tensor:
-        return []
-    if shape[0] == "=":
-        return [shape[2]]
-    kind, *items = shape
-    if kind not in (tuple, list, dict, OrderedDict) and not hasattr(kind, "_fields"):
-        raise _NotCapturable(f"a container of class {kind.__name__} can't be repeated")
-    if issubclass(kind, dict):
-        items = [item for _, item in items]
-    return [leaf for item in items for leaf in _leaves(item)]
-
-
-def _check_leaves(shape: Any, what: str, objects: tuple[type, ...] = ()) -> None:
-    """Raises _NotCapturable for leaves that can't be compared or repeated."""
-    for leaf in _leaves(shape):
-        if type(leaf) not in PLAIN and not isinstance(leaf, objects):
-            raise _NotCapturable(
-                f"{what} holds an object of class {type(leaf).__name__}; a captured step "
-                "only accepts and returns tensors, numbers, strings and containers of them"
-            )
-
-
-class _NotCapturable(Exception):
-    pass
 
 
 def _marks(tensors: list[torch.Tensor]) -> list[Any]:
@@ -129,7 +79,7 @@ class _Trace:
         self.recording, self.state = recording, state
         self.tensors = tensors
         self.returned_tensors: list[torch.Tensor] = []
-        self.returned = _flatten(returned, self.returned_tensors)
+        self.returned = flatten(returned, self.returned_tensors)
         self.scalars = recording.scalars
 
 
@@ -168,7 +118,7 @@ class _Entry:
     def __init__(self, shape: Any) -> None:
         self.roots = [
             (type(leaf).__name__, leaf)
-            for leaf in _leaves(shape)
+            for leaf in leaves(shape)
             if isinstance(leaf, _OBJECTS)
         ]
         #: The names in the code that the recorded calls have run.
@@ -249,12 +199,12 @@ class Captured:
 
     def _call(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         tensors: list[torch.Tensor] = []
-        shape = _flatten((arguments, named) if named else arguments, tensors)
+        shape = flatten((arguments, named) if named else arguments, tensors)
         try:
             entry = self._entries.get(shape)
             if entry is None:
                 entry = self._new_entry(shape)
-        except (TypeError, _NotCapturable) as problem:
+        except (TypeError, NotCapturable) as problem:
             self._note_fallback(str(problem), logging.WARNING)
             return self._uncaptured(arguments, named)
         entry.calls += 1
@@ -276,15 +226,15 @@ class Captured:
                 self.replays += 1
                 self._budget.replayed()
                 _step.run_step_closures()
-                return _rebuild(entry.returned, iter(results))
+                return rebuild(entry.returned, iter(results))
             self._note_fallback(problem)
             entry.forget()
         return self._traced(entry, arguments, named, tensors)
 
     def _new_entry(self, shape: Any) -> _Entry:
-        _check_leaves(shape, "an argument", _OBJECTS)
+        check_leaves(shape, "an argument", _OBJECTS)
         if len(self._entries) >= _ENTRIES:
-            raise _NotCapturable(
+            raise NotCapturable(
                 f"the function was called with {_ENTRIES} different "
                 "arguments that aren't tensors"
             )
@@ -311,10 +261,10 @@ class Captured:
         given = _marks(tensors)
         try:
             if backend.is_under_a_dispatch_mode():
-                raise _NotCapturable("a TorchDispatchMode or a transform is active")
+                raise NotCapturable("a TorchDispatchMode or a transform is active")
             state = State([("function", self._function), *entry.roots], entry.names)
             recording = backend.Recording(tensors)
-        except (_NotCapturable, Unknown) as problem:
+        except (NotCapturable, Unknown) as problem:
             self._note_fallback(str(problem), logging.WARNING)
             return self._function(*arguments, **named), None
         watch = Watch()
@@ -329,9 +279,9 @@ class Captured:
             self._check_arguments(arguments, named, tensors, given)
             state.finish(recording.draws > 0, watch.seeds)
             trace = _Trace(recording, state, tensors, result)
-            _check_leaves(trace.returned, "the result")
+            check_leaves(trace.returned, "the result")
             self._learn_names(entry, watch, state)
-        except (_NotCapturable, Unknown, ValueError) as problem:
+        except (NotCapturable, Unknown, ValueError) as problem:
             self._note_fallback(str(problem), logging.WARNING)
             return result, None
         return result, trace
@@ -339,36 +289,36 @@ class Captured:
     @staticmethod
     def _check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
         if _metrics()["fallback_calls"] > fallbacks:
-            raise _NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
+            raise NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
         if recording.first_read:
-            raise _NotCapturable(
+            raise NotCapturable(
                 f"the function reads values, and a replay wouldn't: {recording.first_read}"
             )
         if recording.runs != 1:
-            raise _NotCapturable(
+            raise NotCapturable(
                 "its step isn't one program (option max_trace_ops, or a collective that "
                 "isn't traced)"
                 if recording.runs
                 else "the function computes nothing on device lazy"
             )
         if watch.problem:
-            raise _NotCapturable(watch.problem)
+            raise NotCapturable(watch.problem)
         if recording.reads_cpu_values:
-            raise _NotCapturable(
+            raise NotCapturable(
                 "the function reads the value of a CPU tensor that is an argument "
                 "or was drawn; pass a Python number, or a tensor on device lazy"
             )
 
     @staticmethod
     def _check_arguments(arguments, named, tensors, given) -> None:
-        """Raises _NotCapturable if the call changed its arguments, except for writes to
+        """Raises NotCapturable if the call changed its arguments, except for writes to
         tensors on device lazy."""
         now: list[torch.Tensor] = []
-        _flatten((arguments, named) if named else arguments, now)
+        flatten((arguments, named) if named else arguments, now)
         if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
-            raise _NotCapturable("the function changes a container of its arguments")
+            raise NotCapturable("the function changes a container of its arguments")
         if _marks(tensors) != given:
-            raise _NotCapturable(
+            raise NotCapturable(
                 "the function writes a tensor of its arguments that is on the CPU, or "
                 "changes its gradient or requires_grad, which a replay wouldn't"
             )

@@ -15,7 +15,8 @@ from torch.optim import optimizer as _optimizers
 
 from torch_ltc._backend import bindings
 from torch_ltc._capture.differences import difference, of_gradients
-from torch_ltc._capture.objects import HELD, TENSOR, Names, Node, Objects, Unknown
+from torch_ltc._capture.names import Names
+from torch_ltc._capture.objects import HELD, TENSOR, Node, Objects, Unknown
 from torch_ltc.step import observing_optimizers
 
 # Global hooks, which every module's call and every optimizer's step reads.
