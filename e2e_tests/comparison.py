@@ -52,11 +52,12 @@ def assert_close(
     rtol: float | None = None,
     atol: float | None = None,
     what: str = "result",
+    equal_nan: bool = False,
 ) -> None:
     """Asserts that two structures have the same leaves: floating-point and complex tensors
     up to the tolerances (default: those of torch.testing for the dtype), others exactly.
-    Dtypes, sizes and layouts must be equal. NaN equals NaN. Tensors may be on any device.
-    """
+    Dtypes, sizes and layouts must be equal. Tensors may be on any device. `equal_nan`: NaN
+    equals NaN."""
     results, wanted = _leaves(actual, what), _leaves(expected, what)
     assert results.keys() == wanted.keys()
     for name, leaf in wanted.items():
@@ -70,7 +71,7 @@ def assert_close(
             leaf.detach().cpu(),
             rtol=0 if is_exact else rtol,
             atol=0 if is_exact else atol,
-            equal_nan=True,
+            equal_nan=equal_nan,
             msg=lambda text, name=name: f"{name}: {text}",
         )
 
@@ -115,6 +116,7 @@ def assert_same(
     what: str = "result",
     rtol: float | None = TOLERANCE["rtol"],
     atol: float | None = TOLERANCE["atol"],
+    equal_nan: bool = True,
 ) -> None:
     """Asserts that two structures of tensors are equal, leaf by leaf: values (as
     `assert_close`), metadata, and the strides of copies on the CPU."""
@@ -127,7 +129,7 @@ def assert_same(
         assert geometry(a) == geometry(e), name
         if a.device.type == "lazy" and e.layout == torch.strided:
             assert a.detach().cpu().stride() == e.detach().clone().stride(), name
-    assert_close(lazy, eager, rtol, atol, what)
+    assert_close(lazy, eager, rtol, atol, what, equal_nan)
 
 
 def outcome(function: Callable, *args: Any) -> Any:

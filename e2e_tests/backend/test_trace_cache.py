@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import Counts, counting
 from torch import nn
 from torch_ltc import debug
@@ -234,8 +235,7 @@ def test_a_tensor_of_an_earlier_step() -> None:
         kept.append(y.exp().clamp(max=9))
         wanted.append(z.exp().clamp(max=9))
         torch_ltc.mark_step()
-    for got, value in zip(kept, wanted):
-        torch.testing.assert_close(got.cpu(), value)
+    assert_close(kept, wanted)
 
 
 @pytest.mark.parametrize("middle", ["item", "fallback", "sync"])
@@ -253,8 +253,7 @@ def test_reads_in_the_middle(middle: str) -> None:
     for _ in range(5):
         counts = counted(lambda: training.step(read))
     assert_all_reused(counts)
-    for a, b in zip(train("lazy", 5, middle=read), train("cpu", 5, middle=read)):
-        torch.testing.assert_close(a, b)
+    assert_close(train("lazy", 5, middle=read), train("cpu", 5, middle=read))
 
 
 def test_an_exception_in_the_middle() -> None:
@@ -347,8 +346,7 @@ def test_pending_tensors_of_two_threads() -> None:
         wanted.append((x.exp() + number) * 3)
         torch_ltc.mark_step()
     thread.join()
-    for got, value in zip(held, wanted):
-        torch.testing.assert_close(got.cpu(), value)
+    assert_close(held, wanted)
 
 
 def test_each_thread_has_its_own() -> None:
@@ -431,8 +429,7 @@ def test_other_ways_to_run(options: dict) -> None:
     train("lazy", 3)
     with torch_ltc.config(**options):
         got = train("lazy", 4)
-    for a, b in zip(got, train("cpu", 4)):
-        torch.testing.assert_close(a, b)
+    assert_close(got, train("cpu", 4))
 
 
 @pytest.mark.compile_failures

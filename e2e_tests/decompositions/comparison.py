@@ -87,5 +87,6 @@ def compare(name: str, *arguments, expected=None, rtol=None, atol=None) -> list[
             default[0] if rtol is None else rtol,
             default[1] if atol is None else atol,
             f"result #{number} of {name}\n{decomposed}",
+            equal_nan=True,
         )
     return evaluator.ops

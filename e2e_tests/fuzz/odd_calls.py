@@ -117,7 +117,7 @@ def difference(results: list[Any], expected: list[Any]) -> str:
         tolerance = _TOLERANCE.get(wanted.dtype, 0)
         absolute = tolerance * largest(wanted, 1e-3) if tolerance else 0
         with contextlib.suppress(AssertionError):
-            assert_close(result, wanted, tolerance, absolute)
+            assert_close(result, wanted, tolerance, absolute, equal_nan=True)
             continue
         return f"result {number} differs: {_text(result)} instead of {_text(wanted)}"
     return ""

@@ -108,4 +108,4 @@ def check_results(
             tolerance = max(tolerance, TOLERANCE[torch.bfloat16])
         if not wanted.dtype.is_floating_point:
             tolerance = 0
-        assert_close(result, wanted, tolerance, tolerance, f"result {number}")
+        assert_close(result, wanted, tolerance, tolerance, f"result {number}", True)

@@ -120,7 +120,13 @@ def assert_same(
     assert result.dtype == wanted.dtype
     # Kernels may round the smallest numbers or flush them to zero.
     smallest = 2 * torch.finfo(wanted.dtype).tiny
-    assert_close(result.double(), wanted.double(), relative, max(smallest, absolute))
+    assert_close(
+        result.double(),
+        wanted.double(),
+        relative,
+        max(smallest, absolute),
+        equal_nan=True,
+    )
     zeros = (wanted == 0) & (result == 0)
     differ = zeros & (result.signbit() != wanted.signbit())
     assert not differ.any(), f"signs of zero differ at {differ.nonzero().flatten()}"

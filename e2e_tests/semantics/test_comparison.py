@@ -13,7 +13,7 @@ X = torch.arange(6.0).reshape(2, 3)
 #: Pairs of results that differ.
 DIFFERENT: dict[str, tuple[Any, Any]] = {
     "value": (X, X + 0.1),
-    "NaN": (X, X / 0),
+    "NaN": (X / 0, X),
     "integer": (torch.tensor(10**6), torch.tensor(10**6 + 1)),
     "dtype": (X, X.double()),
     "size": (X, X[:1]),
@@ -35,7 +35,7 @@ OTHER_METADATA = {
 @pytest.mark.parametrize("name", DIFFERENT)
 def test_differences_are_reported(name: str) -> None:
     for check in (assert_close, assert_same):
-        check(DIFFERENT[name][0], DIFFERENT[name][0])
+        check(DIFFERENT[name][1], DIFFERENT[name][1])
         with pytest.raises(AssertionError):
             check(*DIFFERENT[name])
 
@@ -51,5 +51,8 @@ def test_tolerances() -> None:
     assert_close([X, torch.tensor(3)], [X + 0.1, torch.tensor(3)], rtol=0, atol=0.2)
     with pytest.raises(AssertionError, match=r"loss\[1\]"):
         assert_close([X, torch.tensor(3)], [X, torch.tensor(4)], 1, 1, "loss")
+    with pytest.raises(AssertionError):
+        assert_close(X / 0, X / 0)
+    assert_close(X / 0, X / 0, equal_nan=True)
     assert largest(torch.tensor([-3.0, torch.inf, 2.0]), 1e-3) == 3
     assert largest(torch.zeros(0), 1e-3) == 1e-3

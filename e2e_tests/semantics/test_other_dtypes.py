@@ -23,7 +23,7 @@ def compare(function: Callable[[torch.Tensor], object], x: torch.Tensor) -> None
         return list(answer) if isinstance(answer, (tuple, list)) else [answer]
 
     for lazy, eager in zip(results(to_lazy(x)), results(x), strict=True):
-        assert_same(lazy, eager, rtol=0, atol=0)
+        assert_same(lazy, eager, rtol=0, atol=0, equal_nan=False)
         if isinstance(eager, torch.Tensor):
             assert lazy._is_view() == eager._is_view()
 

@@ -48,7 +48,7 @@ def assert_same(lazy: Any, expected: Any) -> None:
     run on the CPU."""
     results = [leaf for leaf in tree_leaves(lazy) if isinstance(leaf, torch.Tensor)]
     assert all(result.device.type == "lazy" for result in results)
-    comparison.assert_same(lazy, expected, rtol=None, atol=None)
+    comparison.assert_same(lazy, expected, rtol=None, atol=None, equal_nan=False)
 
 
 def written(device: str, write: Callable[[torch.Tensor], Any]) -> list:

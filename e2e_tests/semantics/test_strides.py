@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
-from comparison import compare, geometry
+from comparison import assert_close, compare, geometry
 
 CHANNELS_LAST = torch.channels_last
 
@@ -292,10 +292,12 @@ def test_a_channels_last_model_follows_eager() -> None:
     out.square().mean().backward()
     actual = [geometry(out), *(geometry(p.grad) for p in model.parameters())]
     assert actual == expected
-    for value, tensor in zip(
-        values, [out.detach(), *(p.grad for p in model.parameters())], strict=True
-    ):
-        torch.testing.assert_close(tensor.cpu(), value, rtol=1e-3, atol=1e-4)
+    assert_close(
+        [out.detach(), *(p.grad for p in model.parameters())],
+        values,
+        rtol=1e-3,
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("indices", [False, True])

@@ -202,7 +202,7 @@ def _assert_near(
     result: torch.Tensor, wanted: torch.Tensor, tolerance: float | None
 ) -> None:
     if result.layout != torch.strided or result.is_quantized:
-        assert_close(result, wanted)
+        assert_close(result, wanted, equal_nan=True)
         return
     real = torch.float64 if wanted.dtype == torch.complex128 else torch.float32
     kind = real if wanted.dtype.is_complex else wanted.dtype
@@ -210,7 +210,7 @@ def _assert_near(
     # Results near zero get a larger tolerance: they may be differences of numbers near one.
     smallest = 1e-2 if kind == torch.float32 else 1e-3
     absolute = relative * largest(wanted, smallest) if relative else 0
-    assert_close(result, wanted, relative, absolute)
+    assert_close(result, wanted, relative, absolute, equal_nan=True)
 
 
 # -- an entry ------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from comparison import assert_close
 from torch import nn
 from torch.optim.swa_utils import SWALR, AveragedModel, get_ema_multi_avg_fn
 
@@ -72,8 +73,7 @@ def test_follows_eager(name: str, options: dict[str, Any]) -> None:
     if options.get("capturable"):  # rejected for CPU tensors
         options = {}
     expected = run(kind, "cpu", **options)
-    for a, e in zip(actual, expected, strict=True):
-        torch.testing.assert_close(a, e, rtol=1e-3, atol=1e-5)
+    assert_close(actual, expected, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("search", [None, "strong_wolfe"])
@@ -116,5 +116,4 @@ def test_averaged_models() -> None:
         results[device] = [
             p.detach().cpu() for m in (swa, copied) for p in m.parameters()
         ]
-    for a, e in zip(results["lazy"], results["cpu"], strict=True):
-        torch.testing.assert_close(a, e, rtol=1e-4, atol=1e-6)
+    assert_close(results["lazy"], results["cpu"], rtol=1e-4, atol=1e-6)

@@ -49,7 +49,7 @@ def compare(case: Case, number: int, actual: torch.Tensor, expected: torch.Tenso
         f"{describe(case)}, result {number}: {actual.flatten()[:16].tolist()} instead of "
         f"{expected.flatten()[:16].tolist()}"
     )
-    assert_close(actual, expected, rtol, atol, what)
+    assert_close(actual, expected, rtol, atol, what, equal_nan=True)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
