@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting, fallback_names
 
 SMALL = [torch.uint8, torch.int8, torch.int16]
@@ -49,16 +50,7 @@ def check(function, *inputs: torch.Tensor) -> None:
         results = function(*(x.to("lazy") for x in inputs))
         torch_ltc.mark_step()
     assert counts.fallback_calls == 0, fallback_names()
-    if not isinstance(expected, tuple | list):
-        expected, results = [expected], [results]
-    for position, (result, wanted) in enumerate(zip(results, expected, strict=True)):
-        assert result.dtype == wanted.dtype, position
-        torch.testing.assert_close(
-            result.cpu(),
-            wanted,
-            equal_nan=True,
-            msg=lambda text, position=position: f"result {position}: {text}",
-        )
+    assert_close(results, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("source", ALL, ids=name)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from comparison import assert_close
 from torch import nn
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -166,14 +167,7 @@ def compare(rank: int, tier: str) -> None:
         expected = _train(copy.deepcopy(model), "cpu", **eager_options)
         trained = _train(model, "lazy", **options)
         rounded = ROUNDED.get(name, 0)
-        for ours, eager in zip(trained, expected, strict=True):
-            torch.testing.assert_close(
-                ours,
-                eager,
-                rtol=1e-5 + rounded,
-                atol=1e-6 + rounded,
-                msg=lambda text, name=name: f"{name}: {text}",
-            )
+        assert_close(trained, expected, 1e-5 + rounded, 1e-6 + rounded, name)
 
 
 def count_programs(rank: int) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
+from comparison import assert_close
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.nn import functional as differentiable
@@ -209,11 +210,4 @@ def compare(rank: int, tier: str, cases: list[Callable] = CASES) -> None:
         ours = [result.detach() for result in case("lazy")]
         assert not torch_ltc.fallbacks(), (case.__name__, torch_ltc.fallbacks())
         rounded = ROUNDED.get(case.__name__, 0)
-        for i, (result, eager) in enumerate(zip(ours, expected, strict=True)):
-            torch.testing.assert_close(
-                result.cpu(),
-                eager,
-                rtol=1e-5 + rounded,
-                atol=1e-6 + rounded,
-                msg=lambda text, i=i, case=case: f"{case.__name__}, {i}: {text}",
-            )
+        assert_close(ours, expected, 1e-5 + rounded, 1e-6 + rounded, case.__name__)
