@@ -43,6 +43,8 @@ if __name__ == "__main__":
         losses = [trainer.callback_metrics["loss"].item()]
         open(sys.argv[1], "w").write(
             json.dumps([module.seen, trainer.world_size, losses]))
+    # Otherwise a thread of Gloo may abort the process when Python ends (torch 2.13).
+    torch.distributed.destroy_process_group()
 """
 
 
