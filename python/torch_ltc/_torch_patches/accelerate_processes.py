@@ -16,8 +16,9 @@ import torch
 _NAME = "lazy"
 
 
-def _is_on_lazy(state: Any) -> bool:
-    device = state.device or torch.accelerator.current_accelerator()
+def chooses_lazy(device: torch.device | None) -> bool:
+    """Whether Accelerate uses device lazy if the environment names `device`, or none."""
+    device = device or torch.accelerator.current_accelerator()
     return device is not None and device.type == _NAME
 
 
@@ -34,7 +35,7 @@ def install(module: ModuleType) -> None:
     ) -> tuple[str | None, Any]:
         name, kind = prepare(self, cpu, sagemaker_dp, backend)
         alone = module.DistributedType.NO
-        if cpu or kind != alone or not _is_on_lazy(self):
+        if cpu or kind != alone or not chooses_lazy(self.device):
             return name, kind
         # With cpu=True, Accelerate detects whether a launcher has started more processes.
         name, kind = prepare(self, True, sagemaker_dp, backend)

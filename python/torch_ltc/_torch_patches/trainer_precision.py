@@ -8,20 +8,18 @@ device lazy.
 from __future__ import annotations
 
 import functools
-import os
 from types import ModuleType
 
 import torch
 
-_NAME = "lazy"
+from torch_ltc._torch_patches.accelerate_processes import chooses_lazy
 
 
 def _is_on_lazy() -> bool:
-    """Whether Accelerate will choose device lazy."""
-    if name := os.environ.get("ACCELERATE_TORCH_DEVICE"):
-        return torch.device(name).type == _NAME
-    accelerator = torch.accelerator.current_accelerator()
-    return accelerator is not None and accelerator.type == _NAME
+    from accelerate.utils import parse_choice_from_env
+
+    name = parse_choice_from_env("ACCELERATE_TORCH_DEVICE", default="")
+    return chooses_lazy(torch.device(name) if name else None)
 
 
 def install(module: ModuleType) -> None:
@@ -29,6 +27,9 @@ def install(module: ModuleType) -> None:
 
     @functools.wraps(original)
     def is_torch_bf16_gpu_available() -> bool:
-        return _is_on_lazy() or original()
+        if original():
+            return True
+        # Transformers may be installed without Accelerate.
+        return module.is_accelerate_available() and _is_on_lazy()
 
     module.is_torch_bf16_gpu_available = is_torch_bf16_gpu_available  # type: ignore[attr-defined]
