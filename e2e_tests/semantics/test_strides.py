@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from comparison import assert_close, compare, geometry
+from torch.utils._python_dispatch import TorchDispatchMode
 
 CHANNELS_LAST = torch.channels_last
 
@@ -234,6 +235,30 @@ def test_memory_with_gaps_or_overlaps(
         return [*facts, x, copied, again, geometry(copied), geometry(again)]
 
     compare(uses, torch.ones(1))
+
+    def uses_in_inference_mode(one: torch.Tensor) -> list[object]:
+        with torch.inference_mode():
+            return uses(one)
+
+    compare(uses_in_inference_mode, torch.ones(1))
+
+
+@pytest.mark.parametrize("strides", [(4, 1), (2, 1)])
+def test_modes_see_that_memory_with_gaps_is_made_by_one_op(
+    strides: tuple[int, int],
+) -> None:
+    class Names(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func.name())
+            return func(*args, **(kwargs or {}))
+
+    one = torch.ones(1, device="lazy")
+    seen: list[str] = []
+    with Names():
+        made = one.new_empty_strided((3, 2), strides)
+    assert seen == ["aten::new_empty_strided"]
+    made.fill_(2)
+    assert made.as_strided((3, 2), strides).tolist() == [[2.0, 2.0]] * 3
 
 
 def test_offsets_of_views_of_views() -> None:

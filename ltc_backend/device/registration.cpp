@@ -333,7 +333,6 @@ void registerPrecedingKernels(const AtenOps &ops) {
                          DispatchKey::AutogradLazy, __FILE__, __LINE__);
   registerAutogradKernels(*autograd);
   registerAsStridedAutograd(*autograd);
-  registerFactoryAutograd(*autograd);
   registerAttention();
   registerOneHot();
   registerQuantiles();
@@ -359,6 +358,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerViewInverses();
   registerMathBits();
   registerResizeInMemory();
+  registerNewEmptyStrided();
   registerStorageChanges();
   registerOwnSizes(ops);
   registerTracedViews();

@@ -11,7 +11,9 @@
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
@@ -131,19 +133,6 @@ at::Tensor emptyStrided(c10::SymIntArrayRef size, c10::SymIntArrayRef stride,
   return viewOfMemory(sizes, strides, type);
 }
 
-/// As in eager, the memory of the result is that of `empty_strided`, also if it
-/// has gaps. Below functionalization, no kernel could create a view.
-at::Tensor newEmptyStridedView(const at::Tensor &self, c10::SymIntArrayRef size,
-                               c10::SymIntArrayRef stride,
-                               std::optional<at::ScalarType> dtype,
-                               std::optional<at::Layout> layout,
-                               std::optional<at::Device> device,
-                               std::optional<bool> isPinned) {
-  return at::empty_strided_symint(
-      size, stride, dtype.value_or(self.scalar_type()),
-      layout.value_or(self.layout()), device.value_or(self.device()), isPinned);
-}
-
 at::Tensor emptyLike(const at::Tensor &self,
                      std::optional<at::ScalarType> dtype,
                      std::optional<at::Layout>,
@@ -183,6 +172,37 @@ at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
   return emptyStridedTensor(sizes, strides, type);
 }
 
+/// The kernel of `new_empty_strided` at key Functionalize. The memory of the
+/// result may have gaps, and below functionalization no kernel could create a
+/// view.
+class NewEmptyStrided final : public c10::OperatorKernel {
+public:
+  explicit NewEmptyStrided(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    // (self, size, stride, dtype, layout, device, pin_memory)
+    const size_t numArguments = op.schema().arguments().size();
+    auto arguments = torch::jit::last(*stack, numArguments);
+    const at::Tensor &self = arguments[0].toTensor();
+    const IValue &dtype = arguments[3], &device = arguments[5];
+    const at::DimVector sizes = arguments[1].toDimVector();
+    const at::DimVector strides = arguments[2].toDimVector();
+    if (!isLazyWrapper(self) || isDense(sizes, strides) ||
+        !(device.isNone() || device.toDevice().is_lazy()))
+      return previous.callBoxed(op, keys, stack);
+    at::Tensor result = viewOfMemory(sizes, strides,
+                                     dtype.isNone() ? self.scalar_type()
+                                                    : dtype.toScalarType());
+    torch::jit::drop(*stack, numArguments);
+    torch::jit::push(*stack, std::move(result));
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 /// Forward-mode differentiation checks with this op whether a tangent matches
 /// its value. torch's kernels compare the sizes of storages, which tensors
 /// without wrappers don't have.
@@ -219,6 +239,7 @@ void torch_ltc::registerFactoryKernels(torch::Library &library) {
   library.impl("_new_zeros_with_same_feature_meta", TORCH_FN(zeroTangent));
 }
 
-void torch_ltc::registerFactoryAutograd(torch::Library &library) {
-  library.impl("new_empty_strided", TORCH_FN(newEmptyStridedView));
+void torch_ltc::registerNewEmptyStrided() {
+  registerAround<NewEmptyStrided>(findOp({"aten::new_empty_strided", ""}),
+                                  c10::DispatchKey::Functionalize);
 }

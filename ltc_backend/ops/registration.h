@@ -26,8 +26,6 @@ void registerHistogramKernels(torch::Library &library);
 void registerCtcLoss(torch::Library &library);
 
 // Kernels at key AutogradLazy.
-/// `new_empty_strided`; see factories.cpp.
-void registerFactoryAutograd(torch::Library &library);
 void registerOneHot();
 void registerQuantiles();
 /// Attention as one op; see attention.cpp.
@@ -41,6 +39,8 @@ void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 
+/// `new_empty_strided` on memory with gaps; see factories.cpp.
+void registerNewEmptyStrided();
 /// `resize_` and `resize_as_`; see copies.cpp.
 void registerResizeInMemory();
 
