@@ -76,6 +76,11 @@ private:
       }
       job = nullptr; // releases what the job holds before waiters are notified
       lock.lock();
+      if (jobs.empty() && !isEnding) {
+        lock.unlock();
+        giveBackCompilerMemory();
+        lock.lock();
+      }
       isBusy = false;
       changed.notify_all();
     }

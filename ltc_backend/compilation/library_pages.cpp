@@ -35,9 +35,11 @@ using Clock = std::chrono::steady_clock;
 constexpr int kTimesCost = 100;
 constexpr std::chrono::milliseconds kCostOfReading{15};
 
-/// A compilation needs about this much of the libraries at a time; with a limit
-/// of 20 MB it takes a third longer.
-constexpr int64_t kMaxBytesWhileCompiling = 40 << 20;
+/// The libraries' pages that may be resident while the background compiler
+/// works: a share of the process's memory, or at least this many bytes. With 20
+/// MB a compilation takes a quarter longer than with 40 MB.
+constexpr int64_t kLeastLimit = 20 << 20;
+constexpr int64_t kShareOfProcess = 20;
 constexpr std::chrono::milliseconds kIntervalWhileCompiling{2};
 
 /// The earliest time of the next release.
@@ -80,6 +82,17 @@ int giveBackIfOwn(dl_phdr_info *library, size_t, void *base) {
 
 void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
 
+void torch_ltc::giveBackCompilerMemory() {
+  if (isCompilerLoaded()) {
+    const CompilerLibrary &library = compilerLibrary();
+    library.ltcCompilerReleaseMemory(library.compiler);
+  }
+  dl_iterate_phdr(giveBack, nullptr);
+  // Returns memory that the compiler has freed, even between live allocations,
+  // to the system.
+  malloc_trim(0);
+}
+
 void torch_ltc::giveBackIdleLibraries() {
   if (stepsLeft.load(std::memory_order_relaxed) <= 0)
     return;
@@ -92,18 +105,11 @@ void torch_ltc::giveBackIdleLibraries() {
     stepsLeft = 1; // tries again after the next step
     return;
   }
-  if (isCompilerLoaded()) {
-    const CompilerLibrary &library = compilerLibrary();
-    library.ltcCompilerReleaseMemory(library.compiler);
-  }
-  dl_iterate_phdr(giveBack, nullptr);
   // Releases the buffers that the first steps of a loop leave in the cache, up
   // to one for each parameter: these steps can't donate buffers that the loop's
   // set-up still holds.
   memoryPool().release();
-  // Returns memory that the compiler has freed, even between live allocations,
-  // to the system.
-  malloc_trim(0);
+  giveBackCompilerMemory();
   count(Counter::idle_releases);
   const Clock::time_point end = Clock::now();
   const Clock::duration cost =
@@ -129,25 +135,27 @@ LibraryPagesLimit::~LibraryPagesLimit() {
     watcher.join();
 }
 
-int64_t LibraryPagesLimit::residentFileBytes() {
-  long size = 0, resident = 0, shared = 0;
+LibraryPagesLimit::Resident LibraryPagesLimit::resident() {
+  long size = 0, all = 0, ofFiles = 0;
   std::rewind(file.get());
-  if (std::fscanf(file.get(), "%ld %ld %ld", &size, &resident, &shared) != 3)
-    return 0;
-  return shared * pageSize;
+  if (std::fscanf(file.get(), "%ld %ld %ld", &size, &all, &ofFiles) != 3)
+    return {};
+  return {.all = all * pageSize, .ofFiles = ofFiles * pageSize};
 }
 
 void LibraryPagesLimit::watch() {
-  int64_t least = residentFileBytes();
+  int64_t least = resident().ofFiles;
   std::unique_lock<std::mutex> lock(mutex);
   while (!changed.wait_for(lock, kIntervalWhileCompiling,
                            [&] { return isEnding; })) {
-    const int64_t now = residentFileBytes();
-    least = std::min(least, now);
-    if (now - least < kMaxBytesWhileCompiling)
+    const Resident now = resident();
+    least = std::min(least, now.ofFiles);
+    if (now.ofFiles - least < std::max(kLeastLimit, now.all / kShareOfProcess))
       continue;
     dl_iterate_phdr(giveBack, nullptr);
-    least = residentFileBytes();
+    // Not the bytes that are left now: the compiler has already read some pages
+    // again, and the limit would grow with each release.
+    least = std::min(least, resident().ofFiles);
   }
 }
 

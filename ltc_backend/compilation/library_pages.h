@@ -21,18 +21,25 @@ namespace torch_ltc {
 /// Reports that a program was made, which may have used the compiler.
 void noteCompilerUse();
 
-/// After some steps without a new program or a compilation, releases the pages
-/// of the compiler's and the runtime's libraries and of their dependencies
-/// (read-only mappings of files), and cached buffers. This takes a few
-/// milliseconds, and is repeated so rarely that it costs at most a hundredth of
-/// the time. To be called after each step, by the thread that ran the step.
+/// Releases the pages of the compiler's and the runtime's libraries and of
+/// their dependencies (read-only mappings of files), and the heap that
+/// compilations have freed. To be called by the background compiler when it has
+/// nothing more to do, so that its memory isn't needed on top of the new
+/// program's.
+void giveBackCompilerMemory();
+
+/// After some steps without a new program or a compilation, does the same, and
+/// releases cached buffers. This takes a few milliseconds, and is repeated so
+/// rarely that it costs at most a hundredth of the time. To be called after
+/// each step, by the thread that ran the step.
 void giveBackIdleLibraries();
 
 /// While an object of this class exists, the pages of the compiler's and the
 /// runtime's libraries, and of their dependencies, are released whenever the
-/// process's resident file pages have grown by 40 MB. Loading LLVM and MLIR
-/// reads 85 MB, because Linux maps 64 kB for each of hundreds of static
-/// constructors, and compiling reads another 35 MB, most of it once.
+/// process's resident file pages have grown by 20 MB, or by a twentieth of its
+/// memory. Loading LLVM and MLIR reads 85 MB, because Linux maps 64 kB for each
+/// of hundreds of static constructors, and compiling reads another 35 MB, most
+/// of it once.
 class LibraryPagesLimit {
 public:
   LibraryPagesLimit();
@@ -42,8 +49,11 @@ public:
 
 private:
   void watch();
-  /// Resident bytes of the process that are backed by files.
-  int64_t residentFileBytes();
+  /// Resident bytes of the process, and those that are backed by files.
+  struct Resident {
+    int64_t all = 0, ofFiles = 0;
+  };
+  Resident resident();
 
   struct Closer {
     void operator()(std::FILE *file) const { std::fclose(file); }

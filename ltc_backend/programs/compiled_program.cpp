@@ -1,6 +1,7 @@
 //===- compiled_program.cpp - A program in the runtime --------------------===//
 
 #include "config/config.h"
+#include "memory/buffer.h"
 #include "programs/host_calls.h"
 #include "programs/interpreted_program.h"
 #include "programs/worker_state.h"
@@ -250,6 +251,10 @@ void CompiledProgram::run(c10::ArrayRef<void *> parameters,
     arguments.parameter_contents = conditions.parameterContents.data();
   int parametersIntact = 0;
   arguments.parameters_intact = &parametersIntact;
+  // Before the runtime maps a larger arena, releases the buffers that the
+  // program's op-by-op runs have left in the cache.
+  if (size_t(arenaBytes()) > ltcArenaPoolBytes())
+    memoryPool().release();
   CommandLines lines(executable, *graph, conditions.locations, arguments);
   std::optional<CommandSpans> spans;
   if (at::hasCallbacks())
