@@ -131,7 +131,7 @@ def test_a_steady_loop_holds_no_pages_of_the_compiler() -> None:
     """
     text = run_python(program, TORCH_LTC_CACHE="0").stdout
     after_compiling, steady, result = map(float, text.split())
-    assert after_compiling > 60  # megabytes: otherwise the test detects nothing
+    assert after_compiling > 40  # megabytes: otherwise the test detects nothing
     assert steady < after_compiling / 2
     assert result == 6
 

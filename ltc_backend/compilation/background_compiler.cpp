@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <pthread.h>
@@ -61,6 +62,7 @@ private:
     // On Linux, this applies to this thread and to those that LLVM starts from
     // it.
     setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + kNiceness);
+    std::optional<LibraryPagesLimit> limit; // while there are jobs
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return isEnding || !jobs.empty(); });
@@ -70,14 +72,14 @@ private:
       jobs.pop_front();
       isBusy = true;
       lock.unlock();
-      {
-        LibraryPagesLimit limit;
-        job();
-      }
+      if (!limit)
+        limit.emplace();
+      job();
       job = nullptr; // releases what the job holds before waiters are notified
       lock.lock();
       if (jobs.empty() && !isEnding) {
         lock.unlock();
+        limit.reset();
         giveBackCompilerMemory();
         lock.lock();
       }

@@ -8,10 +8,7 @@
 #include "memory/buffer.h"
 #include "programs/shared_library.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <malloc.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,39 +42,6 @@ constexpr std::chrono::milliseconds kIntervalWhileCompiling{2};
 /// The earliest time of the next release.
 std::atomic<Clock::rep> nextTime{0};
 
-/// Releases the pages of read-only segments. Pages of other segments may differ
-/// from the file (because of relocations, for example) and would be lost.
-void releasePages(dl_phdr_info *library) {
-  uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < library->dlpi_phnum; ++i) {
-    const ElfW(Phdr) &segment = library->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W))
-      continue;
-    // Excludes partial pages at the ends, which a writable segment may share.
-    uintptr_t begin = library->dlpi_addr + segment.p_vaddr;
-    uintptr_t end = (begin + segment.p_memsz) / page * page;
-    begin = (begin + page - 1) / page * page;
-    if (begin < end)
-      madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
-  }
-}
-
-/// Releases the pages of `library` if it is the compiler's library, the
-/// runtime's, or a dependency of these. One dependency is oneDNN: it generates
-/// its kernels at their first use, so it is idle whenever the compiler is idle.
-int giveBack(dl_phdr_info *library, size_t, void *) {
-  if (torch_ltc::isBroughtByOurs(library->dlpi_addr))
-    releasePages(library);
-  return 0;
-}
-
-int giveBackIfOwn(dl_phdr_info *library, size_t, void *base) {
-  if (reinterpret_cast<void *>(library->dlpi_addr) != base)
-    return 0;
-  releasePages(library);
-  return 1;
-}
-
 } // namespace
 
 void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
@@ -87,7 +51,7 @@ void torch_ltc::giveBackCompilerMemory() {
     const CompilerLibrary &library = compilerLibrary();
     library.ltcCompilerReleaseMemory(library.compiler);
   }
-  dl_iterate_phdr(giveBack, nullptr);
+  releaseLibraryPages();
   // Returns memory that the compiler has freed, even between live allocations,
   // to the system.
   malloc_trim(0);
@@ -152,15 +116,9 @@ void LibraryPagesLimit::watch() {
     least = std::min(least, now.ofFiles);
     if (now.ofFiles - least < std::max(kLeastLimit, now.all / kShareOfProcess))
       continue;
-    dl_iterate_phdr(giveBack, nullptr);
+    releaseLibraryPages();
     // Not the bytes that are left now: the compiler has already read some pages
     // again, and the limit would grow with each release.
     least = std::min(least, resident().ofFiles);
   }
-}
-
-void torch_ltc::giveBackOwnPages() {
-  Dl_info own;
-  if (dladdr(reinterpret_cast<void *>(&giveBackOwnPages), &own))
-    dl_iterate_phdr(giveBackIfOwn, own.dli_fbase);
 }

@@ -66,12 +66,6 @@ private:
   std::thread watcher;
 };
 
-/// Releases the pages of this library. To be called after the registrations of
-/// `import torch`, which read most of its pages: a process that never has a
-/// lazy tensor doesn't need the pages again, and other processes read them on
-/// demand.
-void giveBackOwnPages();
-
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_COMPILATION_LIBRARY_PAGES_H

@@ -6,7 +6,6 @@
 #include "compilation/compiler_library.h"
 #include "compilation/idle_processor.h"
 #include "compilation/interruptible_work.h"
-#include "compilation/library_pages.h"
 #include "config/config.h"
 #include "device/backend.h"
 #include "device/registration.h"
@@ -16,6 +15,7 @@
 #include "execution/step_executor.h"
 #include "execution/step_queue.h"
 #include "memory/running_step.h"
+#include "programs/shared_library.h"
 
 #include "torch_ltc-c/runtime.h"
 
@@ -67,7 +67,7 @@ void torch_ltc::initialize() {
   // processor has been idle.
   hasIdleProcessor();
   watchExitCode();
-  giveBackOwnPages();
+  releaseOwnPages();
   initialized = true;
 }
 

@@ -3,7 +3,6 @@
 #ifndef TORCH_LTC_PROGRAMS_SHARED_LIBRARY_H
 #define TORCH_LTC_PROGRAMS_SHARED_LIBRARY_H
 
-#include <cstdint>
 #include <string>
 
 namespace torch_ltc {
@@ -19,9 +18,16 @@ std::string siblingLibraryPath(const std::string &name);
 /// `what` ("compiler").
 void *openLibrary(const std::string &path, const char *what);
 
-/// Whether the library at `address` (dl_phdr_info's dlpi_addr) was loaded by
-/// `openLibrary`: directly, or as a dependency that wasn't loaded before.
-bool isBroughtByOurs(uintptr_t address);
+/// Releases the resident pages of the libraries that `openLibrary` has loaded
+/// and of the dependencies that it has brought: MLIR, LLVM, and oneDNN, which
+/// generates its kernels at their first use. The pages are backed by files, and
+/// are read again on demand.
+void releaseLibraryPages();
+
+/// Releases the pages of this library. To be called after the registrations of
+/// `import torch`, which read most of its pages: a process that never has a
+/// lazy tensor doesn't need them again.
+void releaseOwnPages();
 
 /// Returns the function `name` of `library`; throws std::runtime_error if this
 /// version of the library doesn't have it.
