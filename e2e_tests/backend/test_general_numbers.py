@@ -85,6 +85,34 @@ def _halves(make: Make, n: int, m: int, k: int) -> torch.Tensor:
     return first.sum(0) - second.mean(0)
 
 
+def _stepped_gradient(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n + 90, 2).requires_grad_()
+    (x[m::3] * k).square().sum().backward()
+    return x.grad
+
+
+def _written_steps(make: Make, n: int, m: int, k: int) -> torch.Tensor:
+    x = make(n + 90, 2)
+    x[m::3] = float(k)
+    x[::2] *= 2
+    return x
+
+
+#: Functions of three numbers, each of which needs few programs.
+FEW_PROGRAMS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
+    "steps": lambda make, n, m, k: make(n + 90, 2)[m::3] * k,
+    "steps of a fixed size": lambda make, n, m, k: make(200, 2)[m : m + n : 3] + 1,
+    "steps of gradients": _stepped_gradient,
+    "written steps": _written_steps,
+    "triangle": lambda make, n, m, k: make(n, m).tril(k - 40) * 2,
+    "three sizes of a part": lambda make, n, m, k: (
+        make(90000)[: n * m * (k // 9 + 2)].view(n, m, k // 9 + 2).sum(1)
+    ),
+    "three sizes": lambda make, n, m, k: make(n * m * k).view(n, m, k).sum(1),
+    "inferred size": lambda make, n, m, k: make(n * m * k).view(n, m, -1).sum(1),
+}
+
+
 #: Functions of three numbers from 1 to 90, which are random in each round.
 FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
     "pad to a constant": lambda make, n, m, k: F.pad(make(m, n), (0, 20 - n)) * 2,
@@ -174,6 +202,17 @@ def test_numbers(name: str, varying_numbers: str, seed: int) -> None:
             except AssertionError as error:
                 raise AssertionError(f"{numbers}: {error}") from error
     torch_ltc.mark_step()
+
+
+@pytest.mark.parametrize("name", FEW_PROGRAMS)
+def test_few_programs(name: str) -> None:
+    draw = random.Random(name)
+    torch_ltc.reset_metrics()
+    for _ in range(24):
+        n, m, k = (draw.randint(2, 90) for _ in range(3))
+        result = FEW_PROGRAMS[name](_make("lazy"), n, m, k).cpu()
+        torch.testing.assert_close(result, FEW_PROGRAMS[name](_make("cpu"), n, m, k))
+    assert torch_ltc.metrics()["compilations"] <= 4
 
 
 def test_numbers_are_bound() -> None:

@@ -221,8 +221,9 @@ std::string GeneralGraph::findStandIns() {
   // With the factor 64, a bound exceeds products of two large stand-ins:
   // `x[:a * b].view(a, b)`.
   for (int64_t boundFactor : {1, 64, 0})
-    for (size_t scale : {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS,
-                         LTC_HUGE_STAND_INS, LTC_VAST_STAND_INS}) {
+    for (size_t scale :
+         {LTC_LARGE_STAND_INS, LTC_SPREAD_STAND_INS, LTC_HUGE_STAND_INS,
+          LTC_VAST_STAND_INS, LTC_STEEP_STAND_INS}) {
       if (!hasBounds && boundFactor != 1)
         continue;
       if (attempt(scale, boundFactor, /*onlyIfExceeded=*/false))
@@ -231,10 +232,13 @@ std::string GeneralGraph::findStandIns() {
           attempt(scale, boundFactor, /*onlyIfExceeded=*/true))
         return "";
     }
-  // If a constant bounds the symbols, only smaller stand-ins are possible.
-  for (size_t scale = LTC_VAST_STAND_INS + 1;
-       scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
-    attempt(scale, /*boundFactor=*/0, /*onlyIfExceeded=*/false);
+  // If a constant bounds the symbols, only smaller stand-ins are possible. The
+  // product of three symbols needs them even below a bound: `x[:a * b * c]`.
+  for (int64_t boundFactor : {0, 64})
+    for (size_t scale = LTC_STEEP_STAND_INS + 1;
+         scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
+      if (hasBounds || boundFactor == 0)
+        attempt(scale, boundFactor, /*onlyIfExceeded=*/false);
   return best.leastSize > 0 ? "" : reason;
 }
 

@@ -1,5 +1,6 @@
 //===- generalize.cpp - Symbols and expressions from traces ---------------===//
 
+#include "general/number_slots.h"
 #include "general/slice_bounds.h"
 
 #include <algorithm>
@@ -49,7 +50,11 @@ public:
   /// effect: whether constant sizes bound slices, or varying sizes are padded
   /// to constant ones.
   bool run() {
-    findSlots();
+    NumberSlots found =
+        findNumberSlots(*graph.base, columns,
+                        /*withPaddedLengths=*/boundsVary != Bounds::Constant,
+                        /*withInferredSizes=*/order != NumberOrder::Nodes);
+    graph.slots = std::move(found.slots);
     bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
     fitParameters();
     others = symbols;
@@ -57,7 +62,7 @@ public:
       fitBySize();
     fitNodes();
     orderSymbols();
-    return !bounds.empty() || hasPaddedLengths;
+    return !bounds.empty() || found.hasPaddedLengths;
   }
 
 private:
@@ -66,67 +71,6 @@ private:
     for (const TraceNumbers &trace : graph.traces)
       column.push_back(graph.numberOf(slot, trace));
     return column;
-  }
-
-  void findSlots() {
-    const GraphSnapshot &base = *graph.base;
-    std::vector<bool> isKnown(base.parameters.size(), false);
-    uint32_t nextSize = 0, nextInteger = 0;
-    for (uint32_t i = 0; i < base.nodes.size(); ++i) {
-      const SnapshotNode &node = base.nodes[i];
-      bool isParameter = !node.record && !isKnown[node.parameter];
-      if (isParameter)
-        isKnown[node.parameter] = true;
-      if (node.record)
-        addLengths(i, nextSize);
-      if (node.record)
-        forEachFollowingWord(*node.record, node.attributes->words,
-                             [&](const ArgumentSpec &spec, size_t position) {
-                               graph.slots.push_back(
-                                   {.kind = NumberSlot::Kind::Integer,
-                                    .node = i,
-                                    .index = nextInteger++,
-                                    .place = uint32_t(position),
-                                    .lowest = spec.lowest});
-                             });
-      bool isSlot = isParameter || (node.record && hasSizesFromScalars(node));
-      for (uint32_t k = 0; k < node.shapes.size(); ++k)
-        for (uint32_t d = 0; d < node.shapes[k].dim(); ++d, ++nextSize)
-          if (isSlot && node.shapes[k].size(d) > 1)
-            graph.slots.push_back(
-                {.kind = node.record ? NumberSlot::Kind::ResultSize
-                                     : NumberSlot::Kind::ParameterSize,
-                 .node = i,
-                 .index = nextSize,
-                 .result = k,
-                 .place = d});
-    }
-  }
-
-  /// If the node is a slice, adds a slot for each of its lengths that differs
-  /// between traces, before the slots of the slice's start and end. If start
-  /// and end don't follow from other sizes, start and length become symbols. If
-  /// start and end were the symbols, the length would be their difference, and
-  /// small at their stand-ins. If the node is a pad, the length to which a
-  /// varying size is padded gets a slot even if it is the same in all traces,
-  /// because it may have to be a multiple of some number.
-  void addLengths(uint32_t position, uint32_t size) {
-    const SnapshotNode &node = graph.base->nodes[position];
-    bool isPad = node.record->shapeRule == ShapeRule::constant_padShape;
-    if ((!isPad && node.record->shapeRule != ShapeRule::sliceShape) ||
-        hasSizesFromScalars(node))
-      return;
-    for (uint32_t d = 0; d < node.shapes[0].dim(); ++d) {
-      bool isPaddedLength = isPad && boundsVary != Bounds::Constant &&
-                            !columns.varies(size + d) &&
-                            columns.varies(columns.operandSize(node, d));
-      hasPaddedLengths |= isPaddedLength;
-      if (isPaddedLength || columns.varies(size + d))
-        graph.slots.push_back({.kind = NumberSlot::Kind::ResultSize,
-                               .node = position,
-                               .index = size + d,
-                               .place = d});
-    }
   }
 
   SizeExpression addSymbol(uint32_t slot, const Column &column) {
@@ -192,9 +136,9 @@ private:
     return std::nullopt;
   }
 
-  /// Fits the varying sizes of parameters and the varying integers of arguments
-  /// in the order of their values. Each number can be a term of the expressions
-  /// that follow.
+  /// Fits the varying sizes of parameters, the sizes that views infer, and the
+  /// varying integers of arguments in the order of their values. Each number
+  /// can be a term of the expressions that follow.
   void fitBySize() {
     std::vector<std::pair<int64_t, uint32_t>> bySize;
     for (uint32_t i = 0; i < graph.slots.size(); ++i) {
@@ -227,10 +171,11 @@ private:
   bool isFittedBySize(const NumberSlot &slot) const {
     if (order == NumberOrder::Nodes)
       return false;
-    return slot.kind == NumberSlot::Kind::Integer
-               ? columns.integerVaries(slot.index)
-               : slot.kind == NumberSlot::Kind::ParameterSize &&
-                     columns.varies(slot.index);
+    if (slot.kind == NumberSlot::Kind::Integer)
+      return columns.integerVaries(slot.index);
+    return columns.varies(slot.index) &&
+           (slot.kind == NumberSlot::Kind::ParameterSize ||
+            isInferredSize(*graph.base, slot));
   }
 
   void fitNodes() {
@@ -438,7 +383,6 @@ private:
   Bounds boundsVary;
   NumberOrder order;
   SliceBounds bounds;
-  bool hasPaddedLengths = false;
   std::vector<SizeCandidate> symbols, others;
 };
 

@@ -98,6 +98,23 @@ public:
                    /*divides=*/false);
   }
 
+  /// Tries products of three sizes, such as the elements of `x[:a * b * c]`
+  /// that a `view(a, b, c)` arranges.
+  void productOfThree(Candidates candidates) {
+    constexpr size_t kMaxCandidatesOfThree = 16;
+    candidates =
+        candidates.slice(0, std::min(candidates.size(), kMaxCandidatesOfThree));
+    for (size_t a = 0; a < candidates.size(); ++a)
+      for (size_t b = a; b < candidates.size(); ++b)
+        if (auto two = multiply(candidates[a].values, candidates[b].values))
+          for (size_t c = b; c < candidates.size() && !found; ++c)
+            if (multiply(*two, candidates[c].values) == numbers) {
+              found = SizeExpression::of(candidates[a].term);
+              found->product.push_back(candidates[b].term);
+              found->product.push_back(candidates[c].term);
+            }
+  }
+
   /// Tries a multiple or a product, divided by another size.
   void quotient(Candidates candidates) {
     for (const SizeCandidate &divisor : candidates) {
@@ -328,8 +345,10 @@ torch_ltc::fitArgument(const Column &numbers,
     fit.productOfTwo(others);
   if (!fit.isFound())
     fit.sum(others);
-  if (!fit.isFound() && relations == Relations::Many)
+  if (!fit.isFound() && relations == Relations::Many) {
     fit.sumWithMultiple(others);
+    fit.productOfThree(others);
+  }
   fit.rounded(others);
   if (relations == Relations::Some)
     return fit.take();

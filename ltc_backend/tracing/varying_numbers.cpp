@@ -220,9 +220,11 @@ bool VaryingNumbers::isMovingRange(const OpRecord &record,
   return now.isMoving;
 }
 
-/// Whether both ends of this slice, or its step, have differed from those of an
-/// earlier trace in which the sliced dimension had the same size. False if that
-/// size changes in each trace.
+/// Whether both ends of this slice, one end of a slice with a step above 1, or
+/// the step have differed from those of an earlier trace in which the sliced
+/// dimension had the same size. If that size changes in each trace, only the
+/// start of a slice with a step above 1 counts, because the ends of other
+/// slices may follow from the size.
 bool VaryingNumbers::isMovingPart(const OpRecord &record,
                                   const ArgumentWalk &walk,
                                   const Numbers &numbers) {
@@ -236,16 +238,23 @@ bool VaryingNumbers::isMovingPart(const OpRecord &record,
   state.add(opsBefore);
   state.add(record.id);
   state.add(uint64_t(dim));
-  Whole &whole = wholes.try_emplace(state.finish(), Whole{size}).first->second;
+  // With a step above 1, the length is no simple function of one end.
+  const bool isStepped = step > 1;
+  state.add(isStepped);
+  Whole first{.size = size, .start = numbers[0]};
+  Whole &whole = wholes.try_emplace(state.finish(), first).first->second;
   whole.changes = whole.size == size ? 0 : whole.changes + 1;
   whole.size = size;
+  whole.startMoves |= isStepped && whole.start != numbers[0];
   state.add(uint64_t(size));
   Part now{numbers[0], numbers[1], step};
   Part &last = parts.try_emplace(state.finish(), now).first->second;
+  const bool startMoved = now.start != last.start,
+             endMoved = now.end != last.end;
   now.isMoving = last.isMoving || now.step != last.step ||
-                 (now.start != last.start && now.end != last.end);
+                 (isStepped ? startMoved || endMoved : startMoved && endMoved);
   last = now;
-  return now.isMoving && whole.changes < 2;
+  return whole.startMoves || (now.isMoving && whole.changes < 2);
 }
 
 /// Logs which number varies; it is a dynamic scalar from now on.

@@ -79,8 +79,10 @@ private:
   };
   /// The sliced dimension at a place, whatever its size.
   struct Whole {
-    int64_t size;    // the last call's
-    int changes = 0; // consecutive calls in which the size differed
+    int64_t size;            // the last call's
+    Word start;              // the first call's
+    int changes = 0;         // consecutive calls in which the size differed
+    bool startMoves = false; // whether a stepped slice's start has differed
   };
   /// Whether a place is for certain sizes or for any.
   enum class Sizes : uint8_t { Constant, Any };
