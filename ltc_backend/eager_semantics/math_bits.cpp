@@ -1,4 +1,4 @@
-//===- math_bits.cpp - Tensors that are conjugate or negative views -------===//
+//===- math_bits.cpp - Conjugate and negative views, zero tensors ---------===//
 //
 // Eager's `conj()` is a view with a bit that requests conjugation of its
 // elements when they are read; the imaginary part of such a view has a bit that
@@ -7,15 +7,22 @@
 // resolved, and PyTorch's kernels that would do so (at keys Conjugate and
 // Negative) are bypassed. A view has the bits of its base.
 //
-// Conjugate and negative views are rare, so most of these kernels are
-// registered when the first such view is created.
+// Autograd returns `_efficientzerotensor` as a gradient or tangent that is zero
+// by its formula, whatever the values are. torch's kernels at key ZeroTensor
+// keep such a tensor zero when it is multiplied, also by an infinity, and hand
+// zeros to all other ops. A zero tensor has that key, and so have its views.
+//
+// Such tensors are rare, so most of these kernels are registered when the first
+// one is created.
 //
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
@@ -29,7 +36,7 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Bypasses torch's kernels at key Conjugate or Negative for lazy tensors.
+/// Bypasses torch's kernels at a key for lazy tensors.
 class PassBy final : public c10::OperatorKernel {
 public:
   PassBy(DispatchKey key, c10::SafeKernelFunction previous)
@@ -51,6 +58,11 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+void markZero(const Tensor &tensor) {
+  auto &keys = dispatchKeysOf(*tensor.unsafeGetTensorImpl());
+  keys = keys.add(DispatchKey::ZeroTensor);
+}
+
 /// Wraps a view op at key Functionalize, to give the result the operand's bits.
 class ViewWithBits final : public c10::OperatorKernel {
 public:
@@ -62,10 +74,12 @@ public:
     const Tensor self =
         torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
     previous.callBoxed(op, keys, stack);
-    if (self.is_conj() || self.is_neg())
+    if (self.is_conj() || self.is_neg() || self._is_zerotensor())
       mapTensors(stack->back(), [&](const Tensor &view) {
         view._set_conj(self.is_conj() && view.is_complex());
         view._set_neg(self.is_neg());
+        if (self._is_zerotensor())
+          markZero(view);
         return view;
       });
   }
@@ -94,6 +108,28 @@ private:
   c10::SafeKernelFunction previous;
 };
 
+/// Wraps `dot` and `vdot` at key Functionalize: their CPU kernels, not those at
+/// key ZeroTensor, return zero tensors.
+class DotOfZeros final : public c10::OperatorKernel {
+public:
+  explicit DotOfZeros(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    const Tensor self = torch::jit::peek(*stack, 0, 2).toTensor();
+    bool isZero =
+        anyTensor(torch::jit::last(*stack, 2),
+                  [](const Tensor &tensor) { return tensor._is_zerotensor(); });
+    previous.callBoxed(op, keys, stack); // checks sizes and dtypes
+    if (isLazyWrapper(self) && isZero)
+      stack->back() = at::_efficientzerotensor({}, self.options());
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
+
 bool isView(const OperatorHandle &op) {
   const c10::FunctionSchema &schema = op.schema();
   return !schema.is_mutable() && !schema.returns().empty() &&
@@ -101,17 +137,52 @@ bool isView(const OperatorHandle &op) {
          schema.arguments()[0].type()->kind() == c10::TypeKind::TensorType;
 }
 
+bool isComposite(const OperatorHandle &op) {
+  return op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd);
+}
+
+void registerViewsWithBits() {
+  [[maybe_unused]] static const bool isFirst = [] {
+    SilentRegistration silence;
+    for (const OperatorHandle &op : atenOps()) {
+      const std::string &name = op.operator_name().name;
+      if (!isComposite(op) && isView(op) && name != "aten::_conj" &&
+          name != "aten::_neg_view")
+        registerAround<ViewWithBits>(op, DispatchKey::Functionalize);
+    }
+    return true;
+  }();
+}
+
+/// Registers the kernels that zero tensors need.
+void registerForZeros() {
+  registerViewsWithBits();
+  [[maybe_unused]] static const bool isFirst = [] {
+    SilentRegistration silence;
+    // torch's kernels of view ops at this key create a tensor that isn't a
+    // functional wrapper.
+    for (const OperatorHandle &op : atenOps())
+      if (isView(op) && !isComposite(op) &&
+          op.hasKernelForDispatchKey(DispatchKey::ZeroTensor) &&
+          !op.isKernelFallthroughKernel(DispatchKey::ZeroTensor))
+        registerAround<PassBy>(op, DispatchKey::ZeroTensor,
+                               DispatchKey::ZeroTensor);
+    for (const char *name : {"aten::dot", "aten::vdot"})
+      registerAround<DotOfZeros>(findOp({name, ""}),
+                                 DispatchKey::Functionalize);
+    return true;
+  }();
+}
+
 void registerForBits() {
+  registerViewsWithBits();
   SilentRegistration silence;
   for (const OperatorHandle &op : atenOps()) {
-    if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
+    if (isComposite(op))
       continue;
     for (DispatchKey key : {DispatchKey::Conjugate, DispatchKey::Negative})
       if (!op.hasKernelForDispatchKey(key)) // existing kernels fall through
         registerAround<PassBy>(op, key, key);
-    const std::string &name = op.operator_name().name;
-    if (isView(op) && name != "aten::_conj" && name != "aten::_neg_view")
-      registerAround<ViewWithBits>(op, DispatchKey::Functionalize);
   }
   registerAround<OtherDType>(
       findOp({"aten::view_as_real", ""}), DispatchKey::Functionalize,
@@ -142,10 +213,32 @@ public:
     std::call_once(once, registerForBits);
     view._set_conj(self.is_conj() != isConj);
     view._set_neg(self.is_neg() == isConj);
+    if (self._is_zerotensor())
+      markZero(view);
   }
 
 private:
   bool isConj;
+  c10::SafeKernelFunction previous;
+};
+
+/// Wraps `_efficientzerotensor`.
+class ZeroTensor final : public c10::OperatorKernel {
+public:
+  explicit ZeroTensor(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    previous.callBoxed(op, keys, stack);
+    const Tensor &zero = stack->back().toTensor();
+    if (!isLazyWrapper(zero))
+      return;
+    registerForZeros();
+    markZero(zero);
+  }
+
+private:
   c10::SafeKernelFunction previous;
 };
 
@@ -157,4 +250,6 @@ void torch_ltc::registerMathBits() {
        {std::pair("aten::_conj", true), std::pair("aten::_neg_view", false)})
     registerAround<TurnBit>(findOp({name, ""}), DispatchKey::Functionalize,
                             isConj);
+  registerAround<ZeroTensor>(findOp({"aten::_efficientzerotensor", ""}),
+                             DispatchKey::Lazy);
 }
