@@ -107,6 +107,47 @@ def test_set(change: Callable) -> None:
     compare(_set(change), torch.arange(12.0).reshape(3, 4))
 
 
+def test_is_set_to() -> None:
+    def told(device: str) -> list[bool]:
+        x = torch.zeros(4, device=device)
+        alias, part, other = x.view(4), x[1:], torch.zeros(4, device=device)
+        pairs = [(x, x), (x, alias), (x, part), (part, alias[1:]), (x, x.detach())]
+        pairs += [(x, other), (x, x.clone()), (x.view(2, 2), x.view(2, 2).t())]
+        told = [a.is_set_to(b) for a, b in pairs]
+        return [*told, other.set_(x).is_set_to(x), x.add_(1).is_set_to(alias)]
+
+    assert told("lazy") == told("cpu")
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        lambda x: torch.unsafe_split(x, 2),
+        lambda x: torch.unsafe_split(x, 3, -1),
+        lambda x: torch.unsafe_split_with_sizes(x, (1, 0, 2)),
+        lambda x: torch.unsafe_chunk(x, 3, 1),
+    ],
+)
+def test_parts_of_unsafe_splits_share_memory(split: Callable) -> None:
+    def program(x: Tensor) -> list[object]:
+        parts = split(x)
+        parts[0].add_(10)
+        x.mul_(2)
+        return [*parts, *(part._is_view() for part in parts)]
+
+    compare(program, torch.arange(12.0).reshape(3, 4))
+
+
+def test_gradients_of_unsafe_splits() -> None:
+    def program(x: Tensor) -> Tensor:
+        x = x.requires_grad_()
+        first, second = torch.unsafe_chunk(x * 2, 2)
+        second.mul_(first)
+        return torch.autograd.grad((second * second).sum(), x)[0]
+
+    compare(program, torch.arange(12.0))
+
+
 #: Views whose elements are computed from the elements in memory.
 BITS: dict[str, Callable[[Tensor], Tensor]] = {
     "conj": torch.conj,

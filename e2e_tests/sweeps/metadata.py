@@ -306,8 +306,6 @@ OTHER_NODES = (
 
 #: Entry -> prefix of the names of the variants that differ ("" for all), and the reason.
 EXEMPT: dict[str, tuple[str, str]] = {
-    "unsafe_chunk": ("", "the parts share memory, but aren't views"),
-    "unsafe_split": ("", "the parts share memory, but aren't views"),
     "as_strided_scatter": ("", "eager fails an internal assertion"),
     "native_group_norm": ("", "eager fails an assertion on the memory format"),
     "_native_batch_norm_legit": ("out", "eager has no gradients of the statistics"),

@@ -342,6 +342,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerCtcLossAutograd(*autograd);
   registerReductionGradients();
   registerViewCopies(ops);
+  registerUnsafeSplits();
   registerInferenceComposites(ops);
   registerForeachKernels(ops);
   registerFusedOptimizers();

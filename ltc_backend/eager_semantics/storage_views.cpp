@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
@@ -65,6 +66,28 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
   return setToPart(self, elementsOf(storage, self.scalar_type()),
                    std::move(offset), size, stride);
 }
+
+/// Wraps `is_set_to` at key Functionalize, below which no tensor has memory.
+class IsSetTo final : public c10::OperatorKernel {
+public:
+  explicit IsSetTo(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor a = torch::jit::peek(*stack, 0, 2).toTensor();
+    const at::Tensor b = torch::jit::peek(*stack, 1, 2).toTensor();
+    if (!isLazyWrapper(a) || !isLazyWrapper(b))
+      return previous.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, 2);
+    stack->emplace_back(shareStorage(a, b) && a.sizes() == b.sizes() &&
+                        a.strides() == b.strides() &&
+                        a.sym_storage_offset() == b.sym_storage_offset());
+  }
+
+private:
+  c10::SafeKernelFunction previous;
+};
 
 /// Wraps `set_` at key Functionalize. Functionalization forbids writes to the
 /// memory that the tensor leaves (torch 2.13), even through other tensors in
@@ -127,6 +150,8 @@ void torch_ltc::registerStorageChanges() {
   for (const char *overload : {"", "source_Tensor"})
     registerAround<SetElsewhere>(findOp({"aten::set_", overload}),
                                  c10::DispatchKey::Functionalize);
+  registerAround<IsSetTo>(findOp({"aten::is_set_to", ""}),
+                          c10::DispatchKey::Functionalize);
 }
 
 void torch_ltc::registerStorageViews(torch::Library &library) {

@@ -7,7 +7,9 @@
 
 #include "ops/registration.h"
 #include "shape/infer_shapes.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
+#include "tracing/writing_call.h"
 
 #include <numeric>
 
@@ -77,7 +79,39 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
   return results;
 }
 
+/// Wraps an op like `unsafe_split` at key Functionalize. The parts share memory
+/// with the tensor. As in eager, they are views of `split`, which autograd
+/// doesn't know as views because its keys are off by now, unless in inference
+/// mode.
+class PartsOfMemory final : public c10::OperatorKernel {
+public:
+  PartsOfMemory(c10::OperatorHandle view, c10::SafeKernelFunction previous)
+      : view(std::move(view)), previous(std::move(previous)) {}
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    size_t numArguments = op.schema().arguments().size();
+    if (!isLazyWrapper(torch::jit::peek(*stack, 0, numArguments).toTensor()))
+      return previous.callBoxed(op, keys, stack);
+    view.callBoxed(stack);
+  }
+
+private:
+  c10::OperatorHandle view;
+  c10::SafeKernelFunction previous;
+};
+
 } // namespace
+
+void torch_ltc::registerUnsafeSplits() {
+  SilentRegistration silence;
+  for (auto [name, overload] :
+       {std::pair("split", "Tensor"), std::pair("split_with_sizes", "")})
+    registerAround<PartsOfMemory>(
+        findOp({std::string("aten::unsafe_") + name, overload}),
+        c10::DispatchKey::Functionalize,
+        findOp({std::string("aten::") + name, overload}));
+}
 
 void torch_ltc::registerListKernels(torch::Library &library) {
   // The view ops themselves only arrive from calls below functionalization.
