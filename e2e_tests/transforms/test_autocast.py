@@ -61,6 +61,26 @@ def test_dtypes(name: str) -> None:
     torch.testing.assert_close(actual.cpu(), expected, rtol=3e-2, atol=3e-2)
 
 
+@pytest.mark.parametrize("name", ["cat", "stack", "index_copy"])
+@pytest.mark.parametrize("first", [torch.float16, BF16, torch.float32, torch.float64])
+@pytest.mark.parametrize("second", [torch.float16, BF16, torch.float32, torch.float64])
+def test_promoted_dtypes(name: str, first: torch.dtype, second: torch.dtype) -> None:
+    """A second 16-bit dtype is an error, unless a float32 operand precedes it."""
+
+    def outcome(device: str) -> object:
+        x, y = (torch.ones(2, dtype=d, device=device) for d in (first, second))
+        with torch.autocast(device, dtype=BF16):
+            try:
+                if name == "index_copy":
+                    place = torch.arange(2, device=device)
+                    return torch.index_copy(x, 0, place, y).dtype
+                return getattr(torch, name)([x, y]).dtype
+            except RuntimeError as error:
+                return str(error).split(" [aten")[0]
+
+    assert outcome("lazy") == outcome("cpu")
+
+
 def test_every_op_of_the_cpu_is_known() -> None:
     of = torch._C._dispatch_get_registrations_for_dispatch_key
     # On the CPU, an LSTM in lower precision is one op of oneDNN, so lstm isn't cast there.

@@ -128,10 +128,16 @@ IValue castValue(const IValue &value, at::ScalarType type) {
   return list;
 }
 
+/// Returns float32 if an operand is float32, otherwise `type`. Raises eager's
+/// error for an operand of another 16-bit dtype before the first of float32.
 at::ScalarType widest(c10::ArrayRef<IValue> values, at::ScalarType type) {
   auto visit = [&](const at::Tensor &tensor) {
-    if (isEligible(tensor) && tensor.scalar_type() == at::kFloat)
-      type = at::kFloat;
+    if (!isEligible(tensor) || type == at::kFloat)
+      return;
+    TORCH_CHECK(tensor.scalar_type() == at::kFloat ||
+                    tensor.scalar_type() == type,
+                "Unexpected floating ScalarType in at::autocast::prioritize");
+    type = tensor.scalar_type();
   };
   for (const IValue &value : values)
     if (value.isTensor())
