@@ -444,3 +444,10 @@ def test_scattered_into_repeated_elements(dtype: torch.dtype) -> None:
         ]
 
     compare(program, torch.arange(4.0).to(dtype))
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (12,), (2, -1), (2, 2, 3), (5,)])
+def test_view_copy_of_any_strides(sizes: tuple) -> None:
+    """`view_copy` copies first if a view is impossible, as `reshape` does."""
+    x = torch.arange(12.0).reshape(3, 4)
+    compare(lambda x: [torch.view_copy(x, sizes), torch.view_copy(x.t(), sizes)], x)

@@ -56,10 +56,13 @@ private:
 };
 
 /// Returns the view op whose copying variant is `copy`, which torch names after
-/// it, if both have the same number of arguments.
+/// it, if both have the same number of arguments. `view_copy` accepts any
+/// strides, like `reshape`.
 std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
   OperatorName name = copy.operator_name();
   name.name.resize(name.name.size() - std::strlen("_copy"));
+  if (name == OperatorName("aten::view", ""))
+    name.name = "aten::reshape";
   auto view = c10::Dispatcher::singleton().findSchema(name);
   if (!view || view->schema().is_mutable())
     return std::nullopt;
