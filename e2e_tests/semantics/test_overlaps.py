@@ -55,6 +55,9 @@ SHARED: dict[str, Program] = {
     "scatter_": lambda x: x[1:].scatter_(0, places(x), x[:-1]),
     "nonzero out": lambda x: torch.nonzero(whole := x.long(), out=whole),
     "scatter_add_": lambda x: x[1:].scatter_add_(0, places(x), x[1:]),
+    "cross out": lambda x: torch.linalg.cross(
+        whole := x[:, :3] * 1, whole + 1, dim=1, out=whole
+    ),
     "zeta out": lambda x: torch.special.zeta(x[:-1], x[0] * 1, out=x[1:]),
     "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
 }

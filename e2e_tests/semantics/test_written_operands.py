@@ -272,6 +272,16 @@ def test_out_that_is_read() -> None:
     both(program)
 
 
+READ_OUTS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "add": lambda x, y: torch.add(y, x, out=x),
+    "a number": lambda x, y: torch.mul(x, z := x.sum(), out=z),
+    "where": lambda x, y: torch.where(y > 0, x, y, out=x),
+    "mv": lambda x, y: torch.mv(y, x, out=x),
+    "dot": lambda x, y: torch.dot(x, y[0], out=x),
+    "itself": lambda x, y: torch.add(x, y[0], out=x),
+}
+
+
 def _with_numbers_of_a_tensor(x: list[torch.Tensor]) -> None:
     torch._foreach_addcmul_(x, x, x, torch.tensor([2.0, 3.0]))
 
@@ -302,6 +312,13 @@ def test_written_lists(write: Callable) -> None:
         return tensors
 
     both(program)
+
+
+@pytest.mark.parametrize("name", READ_OUTS)
+def test_out_that_is_read_and_too_small(name: str) -> None:
+    """Eager doesn't resize a tensor that an elementwise op also reads; other ops resize it
+    before they read it."""
+    both(lambda d: READ_OUTS[name](torch.ones(5, device=d), torch.ones(3, 5, device=d)))
 
 
 def test_out_of_two_results() -> None:
@@ -422,5 +439,22 @@ def test_resize_to_a_memory_format() -> None:
                 kept = x.resize_(sizes, memory_format=last)
                 results.append(kept if count >= 120 else kept.stride())
         return results
+
+    both(program)
+
+
+def test_draws_into_an_empty_part() -> None:
+    """An empty view grows within the memory that it shows a part of."""
+
+    def program(device: str) -> object:
+        torch.manual_seed(0)
+        memory = torch.zeros(12, device=device)
+        parts = [memory[at:at] for at in range(1, 10, 2)]
+        torch.rand(2, out=parts[0])
+        torch.randn(1, 2, out=parts[1])
+        torch.bernoulli(torch.full((2,), 0.5, device=device), out=parts[2])
+        torch.normal(0.0, 1.0, (1,), out=parts[3])
+        torch.randint(5, (3,), out=parts[4])
+        return [memory, parts]
 
     both(program)

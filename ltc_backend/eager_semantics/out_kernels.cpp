@@ -275,9 +275,12 @@ public:
       expected = arguments[1].toTensor().scalar_type();
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
-    // Eager generates numbers in the memory order of `out`.
-    bool fitsOut =
-        hasPackedStrides(out) && (!broadcasts || fits(out, arguments));
+    // Eager generates numbers in the memory order of `out`. If `out` is an
+    // empty part of other memory, it grows in that memory.
+    bool isEmptyPart =
+        out.numel() == 0 && isLazyWrapper(out) && out.storage().use_count() > 1;
+    bool fitsOut = hasPackedStrides(out) && !isEmptyPart &&
+                   (!broadcasts || fits(out, arguments));
     if (isLazyWrapper(out) && !fitsOut)
       return runWritingCall(op, *stack, "out= of a different size or layout");
     previous.callBoxed(op, keys, stack);

@@ -107,7 +107,7 @@ const OverlapRule outOps[] = {
     {"aten::index_select.out", Overlap::Whole},
     {"aten::isin.Tensor_Tensor_out", Overlap::None},
     {"aten::ldexp.out", Overlap::Part},
-    {"aten::linalg_cross.out", Overlap::Part},
+    {"aten::linalg_cross.out", Overlap::Whole},
     {"aten::log_softmax.int_out", Overlap::None},
     {"aten::logcumsumexp.out", Overlap::Part},
     {"aten::logsumexp.out", Overlap::None},

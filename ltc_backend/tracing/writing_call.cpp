@@ -146,6 +146,15 @@ private:
         .set_(copy.storage(), offset, wrapper.sizes(), wrapper.strides());
   }
 
+  /// Arguments that are one tensor have one copy: eager's kernels don't resize
+  /// an `out` that is also read, which they recognize by its identity.
+  Tensor copyOf(const Tensor &memory, std::list<Place>::iterator place) {
+    for (auto other = places.begin(); other != place; ++other)
+      if (other->wrapper.is_same(place->wrapper))
+        return other->onCpu;
+    return partOf(memory, *place);
+  }
+
   void runOnCpu() {
     size_t visit = 0;
     auto place = places.begin();
@@ -153,7 +162,7 @@ private:
       stack[i] = mapTensors(stack[i], [&](const Tensor &tensor) {
         if (place == places.end() || place->visit != visit++)
           return tensor;
-        place->onCpu = partOf(tensor, *place);
+        place->onCpu = copyOf(tensor, place);
         return (place++)->onCpu;
       });
     {
