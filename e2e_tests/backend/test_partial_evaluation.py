@@ -78,6 +78,18 @@ def test_writes_of_other_tensors_are_made(fail: Callable) -> None:
     assert weight.tolist() == [10.0] * 3
 
 
+def test_without_memory_for_one_result() -> None:
+    """The updates before the op that gets no memory are kept."""
+    weight = torch.ones(3).to("lazy")
+    torch_ltc.mark_step(wait=True)
+    weight = weight + 1
+    weight.mul_(3)
+    large = torch.ones(1 << 42, device="lazy").cumsum(0)
+    with pytest.raises(RuntimeError, match="allocate"):
+        large[5].item()
+    assert weight.tolist() == [6.0] * 3
+
+
 def through_a_slice(x: torch.Tensor, wrong: torch.Tensor) -> None:
     x[1:][wrong] = 1
 

@@ -132,6 +132,10 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   memory = std::make_unique<ResultMemory>(*graph, outputs);
   numDonated = size_t(
       std::ranges::count(outputs, OutputPlace::Donated, &OutputPlan::place));
+  for (const SnapshotNode &node : graph->nodes)
+    if (node.record && node.record->family != Family::data_movement)
+      for (const torch::lazy::Shape &shape : node.shapes)
+        largestBytes = std::max(largestBytes, byteSize(shape));
   // Collects, from the last node to the first, the operands that no later node
   // reads.
   endOfLastUsed.resize(graph->nodes.size());
@@ -144,6 +148,18 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
       isNeeded[operand] = true;
     }
     endOfLastUsed[i] = uint32_t(lastUsed.size());
+  }
+}
+
+void InterpretedProgram::checkMemory() const {
+  constexpr size_t kLarge = size_t(1) << 30; // a smaller value rarely fails
+  if (numDonated == 0 || largestBytes < kLarge)
+    return;
+  try {
+    at::getCPUAllocator()->allocate(largestBytes); // freed at once, unused
+  } catch (const c10::Error &error) {
+    throw RunError(error.what_without_backtrace(), /*parametersIntact=*/true,
+                   kindOf(error));
   }
 }
 
@@ -366,6 +382,7 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   const double begin = isTimed ? threadSeconds() : 0;
   WorkerStateGuard state;
   TemporaryValues temporary;
+  checkMemory();
   ResultAddresses addresses(outputPointers, conditions.outputBuffers);
   RunValues begun;
   if (conditions.headStart)

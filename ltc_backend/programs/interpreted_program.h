@@ -111,7 +111,12 @@ private:
         .slice(node.firstOperand, node.numOperands);
   }
 
+  /// Fails before an op overwrites a parameter if there is no memory for the
+  /// largest value, so that results that don't depend on it can be computed.
+  void checkMemory() const;
+
   std::unique_ptr<ResultMemory> memory;
+  size_t largestBytes = 0; // of a value that isn't a view
   /// The nodes whose values a node is the last to read, concatenated from the
   /// last node to the first; and for each node, the end of its part of that
   /// list.
