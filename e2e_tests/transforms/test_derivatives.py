@@ -48,7 +48,11 @@ def func_vmap(x: torch.Tensor) -> list[torch.Tensor]:
     per_row = torch.func.vmap(torch.func.grad(lambda r: (r * r).sum() * r[0]))(x)
     outer = torch.func.vmap(torch.outer)(x, x)
     nested = torch.func.vmap(torch.func.vmap(lambda a: a.exp() + 1))(x)
-    return [per_row, outer, nested, torch.func.vmap(torch.dot, (1, 1))(x, x)]
+    spaces = [
+        torch.func.vmap(lambda end: torch.linspace(end, 2.0, 4, device=x.device))(x[0]),
+        torch.func.vmap(lambda end: torch.logspace(1.0, end, 4, device=x.device))(x[0]),
+    ]
+    return [per_row, outer, nested, torch.func.vmap(torch.dot, (1, 1))(x, x), *spaces]
 
 
 def func_jvp(x: torch.Tensor) -> list[torch.Tensor]:

@@ -276,7 +276,10 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   if (tensor.key_set().has(c10::DispatchKey::Functionalize)) {
     std::lock_guard<TraceLock> lock(traceLock);
     at::functionalization::impl::sync(tensor);
-    unwrapped = at::functionalization::impl::from_functional_tensor(tensor);
+    // Not `from_functional_tensor`, which returns a number that became a tensor
+    // unchanged, because such numbers usually have no wrapper (torch 2.13).
+    unwrapped = at::functionalization::impl::unsafeGetFunctionalWrapper(tensor)
+                    ->value();
     impl = unwrapped.unsafeGetTensorImpl();
   }
   auto *lazyImpl = castTo<torch::lazy::LTCTensorImpl>(impl);
