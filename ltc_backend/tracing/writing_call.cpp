@@ -128,8 +128,19 @@ private:
           });
   }
 
-  /// The part of the memory's copy that corresponds to the argument.
+  /// The part of the memory's copy that corresponds to the argument, with the
+  /// argument's bits, because the memory has the elements of its base.
   Tensor partOf(const Tensor &copy, const Place &place) const {
+    Tensor part = elementsOf(copy, place);
+    if (place.wrapper.is_neg() || place.wrapper.is_conj()) {
+      part = part.is_same(copy) ? at::alias(copy) : part;
+      part._set_neg(place.wrapper.is_neg());
+      part._set_conj(place.wrapper.is_conj());
+    }
+    return part;
+  }
+
+  Tensor elementsOf(const Tensor &copy, const Place &place) const {
     const Tensor &whole = place.memory->whole, &wrapper = place.wrapper;
     bool isWhole = wrapper.sizes() == whole.sizes() &&
                    wrapper.strides() == whole.strides();
@@ -167,7 +178,14 @@ private:
       });
     {
       CpuAutocast autocast;
-      op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &stack);
+      c10::DispatchKeySet keys(DispatchKey::CPU);
+      for (const Place &written : places) {
+        if (written.onCpu.is_neg())
+          keys = keys.add(DispatchKey::Negative);
+        if (written.onCpu.is_conj())
+          keys = keys.add(DispatchKey::Conjugate);
+      }
+      op.redispatchBoxed(keys, &stack);
     }
     visit = 0;
     for (size_t i = begin; i < stack.size(); ++i)
