@@ -58,6 +58,9 @@ SHARED: dict[str, Program] = {
     "cross out": lambda x: torch.linalg.cross(
         whole := x[:, :3] * 1, whole + 1, dim=1, out=whole
     ),
+    "aminmax out": lambda x: torch.aminmax(x, dim=0, out=(x[0], x[1])),
+    "kthvalue out": lambda x: torch.kthvalue(x, 2, out=(x[0], places(x)[0])),
+    "mode out": lambda x: torch.mode(x, 1, out=(x[0], places(x)[0])),
     "zeta out": lambda x: torch.special.zeta(x[:-1], x[0] * 1, out=x[1:]),
     "put_": lambda x: x[1:].put_(rows(x), x[1, :4]),
 }
@@ -103,6 +106,28 @@ REPEATED: dict[str, Program] = {
     "add out": lambda x: torch.add(x, 1, out=x[:1].clone().expand(5, 5)),
     "mm out": lambda x: torch.mm(x, x, out=x[:1].clone().expand(5, 5)),
     "stack out": lambda x: torch.stack([x[1], x[2]], out=x[0].clone().expand(2, 5)),
+    "aminmax out": lambda x: torch.aminmax(
+        x, dim=0, out=(x[0] * 1, x[1, :1].clone().expand(5))
+    ),
+    "kthvalue out": lambda x: torch.kthvalue(
+        x, 2, out=(x[0] * 1, places(x)[0, :1].expand(5))
+    ),
+    "mode out": lambda x: torch.mode(
+        x, 1, out=(x[0, :1].clone().expand(5), places(x)[0])
+    ),
+    "avg_pool2d out": lambda x: torch._C._nn.avg_pool2d(
+        x[None, None], 1, out=x[:1].clone().expand(1, 1, 5, 5)
+    ),
+    "qr out": lambda x: torch.linalg.qr(x, out=(x * 1, x[:1].clone().expand(5, 5))),
+    "chunk_cat out": lambda x: torch._chunk_cat(
+        [x], 0, 2, out=x[0, :1].clone().expand(2, 15)
+    ),
+    "split copies out": lambda x: torch.split_with_sizes_copy(
+        x, [2, 3], out=[x[:2] * 1, x[:1].clone().expand(3, 5)]
+    ),
+    "unbound copies out": lambda x: torch.unbind_copy(
+        x[:2], out=[x[0] * 1, x[0, :1].clone().expand(5)]
+    ),
     "topk out": lambda x: torch.topk(
         x[:4], 5, out=(x[0].clone().expand(4, 5), places(x))
     ),

@@ -455,6 +455,9 @@ def test_draws_into_an_empty_part() -> None:
         torch.bernoulli(torch.full((2,), 0.5, device=device), out=parts[2])
         torch.normal(0.0, 1.0, (1,), out=parts[3])
         torch.randint(5, (3,), out=parts[4])
-        return [memory, parts]
+        emptied = [torch.zeros(4, device=device).resize_(0) for _ in range(2)]
+        torch.normal(torch.zeros(3, device=device), 1.0, out=emptied[0])
+        torch.multinomial(memory.abs(), 3, out=(drawn := emptied[1].long()))
+        return [memory, parts, emptied, drawn]
 
     both(program)

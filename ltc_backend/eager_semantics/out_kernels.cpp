@@ -13,6 +13,7 @@
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "events/guards.h"
+#include "graph/view_values.h"
 #include "ir/op_record.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
@@ -276,9 +277,9 @@ public:
     if (isLazyWrapper(out) && out.scalar_type() != expected)
       return runWritingCall(op, *stack, "out= of another dtype");
     // Eager generates numbers in the memory order of `out`. If `out` is an
-    // empty part of other memory, it grows in that memory.
-    bool isEmptyPart =
-        out.numel() == 0 && isLazyWrapper(out) && out.storage().use_count() > 1;
+    // empty part of memory, it grows in that memory.
+    bool isEmptyPart = out.numel() == 0 && isLazyWrapper(out) &&
+                       functionalMemory(out).base().numel() > 0;
     bool fitsOut = hasPackedStrides(out) && !isEmptyPart &&
                    (!broadcasts || fits(out, arguments));
     if (isLazyWrapper(out) && !fitsOut)

@@ -78,6 +78,7 @@ const OverlapRule inPlaceOps[] = {
 };
 
 const OverlapRule outOps[] = {
+    {"aten::_chunk_cat.out", Overlap::None},
     {"aten::_fft_c2c.out", Overlap::None},
     {"aten::_fft_c2r.out", Overlap::None},
     {"aten::_fft_r2c.out", Overlap::None},
@@ -86,7 +87,9 @@ const OverlapRule outOps[] = {
     {"aten::addmv.out", Overlap::Part},
     {"aten::addr.out", Overlap::Part},
     {"aten::alias_copy.out", Overlap::None},
+    {"aten::aminmax.out", Overlap::Part},
     {"aten::as_strided_copy.out", Overlap::None},
+    {"aten::avg_pool2d.out", Overlap::None},
     {"aten::baddbmm.out", Overlap::Part},
     {"aten::bernoulli.out", Overlap::Part},
     {"aten::bucketize.Tensor_out", Overlap::None},
@@ -106,8 +109,10 @@ const OverlapRule outOps[] = {
     {"aten::index_reduce.out", Overlap::Whole, true, /*selfIsCopied=*/true},
     {"aten::index_select.out", Overlap::Whole},
     {"aten::isin.Tensor_Tensor_out", Overlap::None},
+    {"aten::kthvalue.values", Overlap::Whole},
     {"aten::ldexp.out", Overlap::Part},
     {"aten::linalg_cross.out", Overlap::Whole},
+    {"aten::linalg_qr.out", Overlap::None},
     {"aten::log_softmax.int_out", Overlap::None},
     {"aten::logcumsumexp.out", Overlap::Part},
     {"aten::logsumexp.out", Overlap::None},
@@ -117,6 +122,7 @@ const OverlapRule outOps[] = {
     {"aten::median.dim_values", Overlap::Whole},
     {"aten::min.dim_min", Overlap::Part},
     {"aten::mm.out", Overlap::None},
+    {"aten::mode.values", Overlap::Whole},
     {"aten::mse_loss.out", Overlap::Part},
     {"aten::mvlgamma.out", Overlap::None},
     {"aten::nan_to_num.out", Overlap::Part},
@@ -146,6 +152,7 @@ const OverlapRule outOps[] = {
     {"aten::special_shifted_chebyshev_polynomial_w.out", Overlap::Part},
     {"aten::special_xlog1py.out", Overlap::Part},
     {"aten::special_zeta.out", Overlap::Part},
+    {"aten::split_with_sizes_copy.out", Overlap::None},
     {"aten::squeeze_copy.dim_out", Overlap::None},
     {"aten::squeeze_copy.dims_out", Overlap::None},
     {"aten::squeeze_copy.out", Overlap::None},
@@ -154,6 +161,7 @@ const OverlapRule outOps[] = {
     {"aten::take.out", Overlap::Whole},
     {"aten::topk.values", Overlap::Part},
     {"aten::transpose_copy.int_out", Overlap::None},
+    {"aten::unbind_copy.int_out", Overlap::None},
     {"aten::unfold_copy.out", Overlap::None},
     {"aten::unsqueeze_copy.out", Overlap::None},
     {"aten::view_copy.out", Overlap::None},
@@ -182,16 +190,23 @@ public:
                   Stack *stack) {
     auto arguments = torch::jit::last(*stack, written.size() + read.size());
     for (size_t i : written)
-      if (arguments[i].isTensor() && arguments[i].toTensor().defined()) {
-        if (arguments[i].toTensor().device().is_lazy())
-          check(arguments[i].toTensor(), arguments);
-        else if (!isCopy)
-          checkWrittenDevice(arguments[i].toTensor(), arguments, row.op);
-      }
+      if (arguments[i].isTensor())
+        checkOutput(arguments[i].toTensor(), arguments);
+      else if (arguments[i].isTensorList())
+        for (const at::Tensor &output : arguments[i].toTensorVector())
+          checkOutput(output, arguments);
     previous.callBoxed(op, keys, stack);
   }
 
 private:
+  void checkOutput(const at::Tensor &output,
+                   c10::ArrayRef<IValue> arguments) const {
+    if (output.defined() && output.device().is_lazy())
+      check(output, arguments);
+    else if (output.defined() && !isCopy)
+      checkWrittenDevice(output, arguments, row.op);
+  }
+
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
     if ((isConjugation && !output.is_complex()) ||
         (isCopy && arguments[1].toTensor().is_same(output)))
