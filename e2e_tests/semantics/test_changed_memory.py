@@ -138,6 +138,16 @@ def test_parts_of_unsafe_splits_share_memory(split: Callable) -> None:
     compare(program, torch.arange(12.0).reshape(3, 4))
 
 
+def test_unsafe_split_of_a_conjugate() -> None:
+    def program(x: Tensor) -> list[object]:
+        x = torch.complex(x, x + 1).conj()
+        parts = torch.unsafe_split(x, 2)
+        x.mul_(2)
+        return [x, *parts, *(part.is_conj() for part in parts)]
+
+    compare(program, torch.arange(4.0))
+
+
 def test_gradients_of_unsafe_splits() -> None:
     def program(x: Tensor) -> Tensor:
         x = x.requires_grad_()

@@ -82,7 +82,7 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 /// Wraps an op like `unsafe_split` at key Functionalize. The parts share memory
 /// with the tensor. As in eager, they are views of `split`, which autograd
 /// doesn't know as views because its keys are off by now, unless in inference
-/// mode.
+/// mode. A conjugate or negative view is copied first.
 class PartsOfMemory final : public c10::OperatorKernel {
 public:
   PartsOfMemory(c10::OperatorHandle view, c10::SafeKernelFunction previous)
@@ -91,7 +91,9 @@ public:
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
-    if (!isLazyWrapper(torch::jit::peek(*stack, 0, numArguments).toTensor()))
+    const at::Tensor &self =
+        torch::jit::peek(*stack, 0, numArguments).toTensor();
+    if (!isLazyWrapper(self) || self.is_conj() || self.is_neg())
       return previous.callBoxed(op, keys, stack);
     view.callBoxed(stack);
   }
