@@ -149,6 +149,18 @@ def test_ops_without_a_lowering_run_eagerly_between_programs(
     )
 
 
+def test_dtypes_that_are_not_traced_run_eagerly() -> None:
+    """`threshold_backward` of integers, which the tracer rejects and eager computes."""
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.threshold_backward(x * 2, x, 1) + 1
+
+    x = torch.arange(-3, 4, dtype=torch.int16)
+    result = torch.compile(program, backend="torch_ltc")(x)
+    assert result.dtype == torch.int16
+    assert torch.equal(result, program(x))
+
+
 def test_parts_of_a_graph_draw_in_eagers_order() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:

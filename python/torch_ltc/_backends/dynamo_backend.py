@@ -48,6 +48,10 @@ class _NotCompiled(Exception):
         self.reason = reason  # fx.Interpreter extends the message
 
 
+#: The classes of errors that eager's kernels and the tracer raise for a call.
+_REFUSALS = (RuntimeError, IndexError, TypeError, ValueError)
+
+
 class _Tracer(fx.Interpreter):
     """Runs a graph of CPU tensors on device lazy."""
 
@@ -207,11 +211,13 @@ def _compile_sizes(
         except _NotCompiled as error:
             assert tracer.node
             return _around(module, tracer.node, error.reason)
-        except RuntimeError as error:
-            reason = what_was_forbidden(error)
-            if reason and tracer.node and tracer.node.op == "call_function":
-                return _around(module, tracer.node, reason)
-            raise
+        except _REFUSALS as error:
+            # A call that the tracer rejects runs eagerly, too: torch's fake tensors have
+            # accepted it, and only eager's kernel decides whether it is an error.
+            if tracer.node is None or tracer.node.op != "call_function":
+                raise
+            reason = what_was_forbidden(error) or str(error).split(" [aten::")[0]
+            return _around(module, tracer.node, reason)
         shared = _shared_memory(outputs, lazy)
         tensors = [o for o in outputs if isinstance(o, torch.Tensor)]
         traced = bindings().pending_program(
