@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 import torch
 import torch_ltc
 from torch import nn
@@ -36,3 +37,19 @@ def test_without_statistics() -> None:
     lazy = copy.deepcopy(cpu).to("lazy")
     x = torch.randn(6, 3)
     torch.testing.assert_close(lazy(x.to("lazy")).cpu(), cpu(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("tier", ["interpret", "compile"])
+@pytest.mark.parametrize("training", [False, True])
+def test_gradients_without_a_weight(training: bool, tier: str) -> None:
+    """The op of the gradients has results that aren't computed."""
+
+    def gradient(device: str) -> torch.Tensor:
+        x = torch.arange(24.0).reshape(3, 2, 4).to(device).requires_grad_()
+        statistics = torch.zeros(2, device=device), torch.ones(2, device=device)
+        y = torch.nn.functional.batch_norm(x, *statistics, training=training)
+        (y * x.detach().sin()).sum().backward()
+        return x.grad
+
+    with torch_ltc.config(tier=tier):
+        torch.testing.assert_close(gradient("lazy").cpu(), gradient("cpu"))

@@ -135,7 +135,8 @@ InterpretedProgram::InterpretedProgram(GraphSnapshotPtr snapshot)
   for (const SnapshotNode &node : graph->nodes)
     if (node.record && node.record->family != Family::data_movement)
       for (const torch::lazy::Shape &shape : node.shapes)
-        largestBytes = std::max(largestBytes, byteSize(shape));
+        if (shape.scalar_type() != at::ScalarType::Undefined) // is computed
+          largestBytes = std::max(largestBytes, byteSize(shape));
   // Collects, from the last node to the first, the operands that no later node
   // reads.
   endOfLastUsed.resize(graph->nodes.size());
