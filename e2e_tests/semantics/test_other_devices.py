@@ -130,3 +130,37 @@ def test_a_cpu_tensor_is_filled_with_a_lazy_scalar(name: str) -> None:
     FILLS[name](found, torch.tensor(3.0, device="lazy") * 2)
     FILLS[name](expected, torch.tensor(6.0))
     assert torch.equal(found, expected)
+
+
+#: Ops on a lazy matrix x, its lazy rows i, and CPU copies of other operands.
+MIXED: dict[str, Callable[[torch.Tensor, torch.Tensor], object]] = {
+    "index_add_, index": lambda x, i: x.index_add_(0, i.cpu(), x[:2] + 1),
+    "index_add_, source": lambda x, i: x.index_add_(0, i, x[:2].cpu()),
+    "index_copy_, source": lambda x, i: x.index_copy_(0, i, x[:2].cpu()),
+    "index_fill_, index": lambda x, i: x.index_fill_(0, i.cpu(), 2.0),
+    "index_reduce_, source": lambda x, i: x.index_reduce_(0, i, x[:2].cpu(), "amax"),
+    "index_put_, values": lambda x, i: x.index_put_((i,), x[:2].cpu()),
+    "assignment to rows": lambda x, i: x.__setitem__(i, x[:2].cpu()),
+    "scatter_add_, source": lambda x, i: x.scatter_add_(0, i[:, None], x[:2, :1].cpu()),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_operands_on_two_devices_are_rejected(name: str) -> None:
+    """The in-place form is as strict as the functional one."""
+    x, i = torch.zeros(3, 3, device="lazy"), torch.tensor([0, 1], device="lazy")
+    with pytest.raises(RuntimeError, match="tensors to be on the same device"):
+        MIXED[name](x, i)
+    assert (x == 0).all()
+
+
+@pytest.mark.parametrize("rows", [[2, 0], [True, False, True]])
+def test_positions_of_elements_may_be_on_the_cpu(rows: list[int]) -> None:
+    results = {}
+    for device in ("cpu", "lazy"):
+        x, where = torch.arange(9.0, device=device).view(3, 3), torch.tensor(rows)
+        x[where] = x[where] + 1
+        x[where] = torch.tensor(5.0)
+        x.index_put_((where, torch.tensor(1)), x[:2, 0], accumulate=True)
+        results[device] = x.cpu()
+    assert torch.equal(results["lazy"], results["cpu"])

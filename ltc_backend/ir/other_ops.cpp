@@ -29,11 +29,8 @@ constexpr OtherOp otherOps[] = {
     {OpFact::MixesDevices, "aten::_copy_from*"},
     {OpFact::MixesDevices, "aten::_ctc_loss*"},
     {OpFact::MixesDevices, "aten::_fused*"},
-    {OpFact::MixesDevices, "aten::_index*"},
     {OpFact::MixesDevices, "aten::_nested*"},
     {OpFact::MixesDevices, "aten::_pack*"},
-    {OpFact::MixesDevices, "aten::_unsafe_index*"},
-    {OpFact::MixesDevices, "aten::index*"},
     // The gradients of `to_padded_tensor` and `unbind` call these.
     {OpFact::MakesNested, "aten::_nested_from_padded"},
     {OpFact::MakesNested, "aten::_nested_tensor_from_tensor_list"},
