@@ -22,6 +22,9 @@ LIKE: dict[str, Callable[[torch.Tensor, str], torch.Tensor]] = {
     "rand_like": lambda x, d: torch.rand_like(x, device=d),
     "randn_like": lambda x, d: torch.randn_like(x, device=d),
     "randint_like": lambda x, d: torch.randint_like(x, 9, device=d),
+    "randn_like, generator": lambda x, d: torch.randn_like(
+        x, device=d, generator=torch.Generator().manual_seed(3)
+    ),
 }
 
 
