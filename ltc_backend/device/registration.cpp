@@ -312,6 +312,7 @@ void registerKernels(const AtenOps &ops) {
   registerPoolingBackward(*kernels);
   registerConvolutionKernels(*kernels);
   registerHistogramKernels(*kernels);
+  registerGroupedProducts(*kernels);
   registerAsStridedKernels(*kernels);
   registerCtcLoss(*kernels);
   registerReinterpretingViews();

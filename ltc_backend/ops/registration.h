@@ -22,6 +22,8 @@ void registerPoolingBackward(torch::Library &library);
 void registerNearestScales();
 void registerConvolutionKernels(torch::Library &library);
 void registerHistogramKernels(torch::Library &library);
+/// Products of groups of rows as one op; see grouped_products.cpp.
+void registerGroupedProducts(torch::Library &library);
 /// A CTC loss whose lengths are data; see ctc_loss.cpp.
 void registerCtcLoss(torch::Library &library);
 
