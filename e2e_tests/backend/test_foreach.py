@@ -156,3 +156,65 @@ def test_a_list_of_integers_is_written_in_place() -> None:
         assert all(t._version > v for t, v in zip(a, versions))
         results.append([*a, view])
     assert_close(results[1], results[0])
+
+
+#: Sizes and strides of memory that is row-major, although a dim of size 1 has another
+#: stride than in a new tensor: such as a channels-last weight with one input channel.
+AMBIGUOUS = [
+    ((8, 1, 3, 3), (9, 1, 3, 1)),
+    ((8, 3, 1, 1), (3, 1, 3, 3)),
+    ((1, 5), (1, 1)),
+]
+
+
+def _ambiguous(device: str) -> list[torch.Tensor]:
+    memory = torch.linspace(0.1, 1.0, 90)
+    return [
+        torch.empty_strided(sizes, strides, device=device).copy_(
+            memory[: torch.Size(sizes).numel()].view(sizes)
+        )
+        for sizes, strides in AMBIGUOUS
+    ]
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_written_tensors_keep_their_strides(name: str) -> None:
+    results = {}
+    for device in ("cpu", "lazy"):
+        a, b = _ambiguous(device), _ambiguous(device)
+        a[0] = a[0][1:]  # a view
+        b[0] = b[0][1:].contiguous()
+        with torch.no_grad():
+            IN_PLACE[name](a, b)
+        results[device] = a
+    for lazy, cpu in zip(results["lazy"], results["cpu"], strict=True):
+        assert lazy.stride() == cpu.stride()
+        assert lazy.storage_offset() == cpu.storage_offset()
+        assert_close(lazy.cpu(), cpu)
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    "Adam": lambda p: torch.optim.Adam(p, 0.1),
+    "AdamW, amsgrad": lambda p: torch.optim.AdamW(p, 0.1, amsgrad=True),
+    "Adam, fused": lambda p: torch.optim.Adam(p, 0.1, fused=True),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 0.1, momentum=0.9),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_parameters_and_states_keep_their_strides(name: str) -> None:
+    results = {}
+    for device in ("cpu", "lazy"):
+        parameters = [torch.nn.Parameter(tensor) for tensor in _ambiguous(device)]
+        optimizer = OPTIMIZERS[name](parameters)
+        for _ in range(3):
+            for parameter in parameters:
+                parameter.grad = parameter.detach().contiguous() * 0.5
+            optimizer.step()
+        states = [optimizer.state[parameter].values() for parameter in parameters]
+        results[device] = parameters + [s for state in states for s in state]
+    for lazy, cpu in zip(results["lazy"], results["cpu"], strict=True):
+        if isinstance(cpu, torch.Tensor):
+            assert lazy.stride() == cpu.stride()
+            assert_close(lazy.cpu(), cpu)

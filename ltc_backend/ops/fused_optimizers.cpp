@@ -167,8 +167,6 @@ public:
     Tensor stored = result.to(wrapper.scalar_type());
     if (keepsOld.defined())
       stored = at::where(keepsOld, old, stored);
-    if (!isPacked(old) || !isPacked(stored))
-      setGeometry(stored, old.strides(), old.storage_offset());
     markInPlace(stored);
     replaceValue(wrapper, stored);
   }

@@ -52,6 +52,11 @@ void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
 
 void torch_ltc::replaceValue(const at::Tensor &tensor,
                              const at::Tensor &value) {
+  // If a dim has size 1, the op's result may have other strides than the tensor
+  // although both are row-major.
+  int64_t offset = tensor.sym_storage_offset().expect_int();
+  if (value.strides() != tensor.strides() || value.storage_offset() != offset)
+    setGeometry(value, tensor.strides(), offset);
   setValue(tensor, value);
   tensor.unsafeGetTensorImpl()->bump_version();
 }

@@ -54,8 +54,9 @@ at::Tensor valueOf(const at::Tensor &tensor);
 /// (torch 2.13).
 void setValue(const at::Tensor &tensor, const at::Tensor &value);
 
-/// Sets the value as `setValue` does, for callers above autograd: also
-/// increments the tensor's version.
+/// Sets the value as `setValue` does, for in-place ops whose kernels are above
+/// autograd: also increments the tensor's version. `value`, which no other
+/// tensor may use, gets the tensor's strides.
 void replaceValue(const at::Tensor &tensor, const at::Tensor &value);
 
 /// The sequence of views through which a wrapper sees its memory.
