@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "adaptive_avg_pool2d": lambda x, w: F.adaptive_avg_pool2d(x, 3),
     "adaptive_max_pool2d": lambda x, w: F.adaptive_max_pool2d(x, 3),
     "batch_norm": lambda x, w: F.batch_norm(x, None, None, training=True),
+    "group_norm": lambda x, w: F.group_norm(x, 2, weight=w[0, :, 0, 0]),
     "nearest": lambda x, w: F.interpolate(x, scale_factor=2),
     "glu": lambda x, w: F.glu(x, 1),
     "constant pad": lambda x, w: F.pad(x, (1, 1, 0, 2)),
@@ -53,6 +54,22 @@ def _strides(
 def test_gradients_have_eagers_strides(name: str, of_x, of_weight, of_gradient) -> None:
     formats = (of_x, of_weight, of_gradient)
     assert _strides("lazy", name, formats) == _strides("cpu", name, formats)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last_3d])
+def test_gradients_of_group_norm_in_3d(format, create_graph: bool) -> None:
+    gradients = {}
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        x = torch.randn(2, 4, 2, 3, 4).to(device, memory_format=format)
+        x.requires_grad_()
+        y = F.group_norm(x, 2).tanh().sum()
+        (gradients[device],) = torch.autograd.grad(y, x, create_graph=create_graph)
+    assert gradients["lazy"].stride() == gradients["cpu"].stride()
+    torch.testing.assert_close(
+        gradients["lazy"].cpu(), gradients["cpu"], rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("pads", [(-1, -1, -1, -1), (0, -1), (0, 0), (1, -1), (-1, 2)])

@@ -14,11 +14,15 @@
 #include <ATen/ops/_native_batch_norm_legit.h>
 #include <ATen/ops/batch_norm_native.h>
 #include <ATen/ops/group_norm_native.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 
 using namespace torch_ltc;
+using torch::autograd::variable_list;
 
 namespace {
 
@@ -130,6 +134,30 @@ at::Tensor &polygammaInPlace(at::Tensor &self, int64_t n) {
   return self.copy_(result);
 }
 
+/// A hook on the node of `native_group_norm`: gives the gradient of the operand
+/// the operand's memory format, as eager does. torch's formula only preserves
+/// the format of CPU tensors. That of a gradient that is differentiated
+/// (`create_graph`) preserves none.
+class FormatOfGradient final : public torch::autograd::FunctionPostHook {
+public:
+  explicit FormatOfGradient(at::MemoryFormat format) : format(format) {}
+
+  variable_list operator()(const variable_list &outputs,
+                           const variable_list &) final {
+    variable_list results = outputs;
+    if (results[0].defined() && !at::GradMode::is_enabled())
+      results[0] = results[0].contiguous(format);
+    return results;
+  }
+
+  /// Does nothing: compiled autograd traces torch's own node without this hook.
+  void
+  compiled_args(torch::dynamo::autograd::CompiledNodeArgs &) const override {}
+
+private:
+  at::MemoryFormat format;
+};
+
 /// The kernel of `group_norm`, which preserves the memory format. torch's
 /// composite only preserves that of CPU tensors.
 at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
@@ -157,9 +185,13 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
                 name, " of shape ", factor->sizes(), " and input of shape ",
                 input.sizes());
   int64_t rest = c10::multiply_integers(input.sizes().slice(2));
-  return std::get<0>(
-      at::native_group_norm(input.contiguous(input.suggest_memory_format()),
-                            weight, bias, batch, channels, rest, groups, eps));
+  at::MemoryFormat format = input.suggest_memory_format();
+  at::Tensor result =
+      std::get<0>(at::native_group_norm(input.contiguous(format), weight, bias,
+                                        batch, channels, rest, groups, eps));
+  if (format != at::MemoryFormat::Contiguous && result.grad_fn())
+    result.grad_fn()->add_post_hook(std::make_unique<FormatOfGradient>(format));
+  return result;
 }
 
 /// Wraps an op to convert its first tensor to a different layout.
