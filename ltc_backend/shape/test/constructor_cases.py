@@ -147,5 +147,30 @@ GENERATORS = {
     "aten::randperm": lambda op: [
         call(n, dtype=d) for n in (0, 1, 5, -1) for d in (I64, F32)
     ],
+    "aten::random": random_like,
+    "aten::random.from": lambda op: random_like(op, 2, 5),
+    "aten::random.to": lambda op: random_like(op, 5),
     "aten::native_dropout": lambda op: random_like(op, 0.5, True),
+}
+
+
+def with_generator(make_cases):
+    return lambda op: [
+        call(*c.args, **dict(c.kwargs), generator=None) for c in make_cases(op)
+    ]
+
+
+GENERATORS |= {
+    f"aten::{with_one}": with_generator(GENERATORS[f"aten::{without}"])
+    for without, with_one in {
+        "rand_like": "rand_like.generator",
+        "randn_like": "randn_like.generator",
+        "randint_like": "randint_like.generator",
+        "randint_like.low_dtype": "randint_like.low_generator_dtype",
+        "rand": "rand.generator",
+        "randn": "randn.generator",
+        "randint": "randint.generator",
+        "randint.low": "randint.low_generator",
+        "randperm": "randperm.generator",
+    }.items()
 }
