@@ -35,6 +35,12 @@ tensors = (x, y)
 broadcast = (any_of(2, 1, 5), any_of(3, 1))
 
 
+def _qparams(like: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A scale and a zero point for each channel."""
+    numbers = torch.arange(count, device=like.device)
+    return (numbers + 1) * 0.1, numbers.int() - 1
+
+
 def _function(name: str):
     return getattr(torch, name)
 
@@ -77,6 +83,9 @@ SPECIAL_FUNCTIONS = [
     Row("ldexp-special", lambda a: torch.ldexp(a[:, None], torch.tensor([-200, -1, 0, 3, 130, 200], device=a.device)), (special(),), WIDE, grad=False),
     Row("gcd-lcm", lambda a, b: (torch.gcd(a, b), torch.lcm(a, b)), (x, y), INTS, grad=False),
     Row("nan_to_num", lambda a: torch.nan_to_num(a, 7), (special(),), FLOATS),
+    Row("fake_quantize", lambda a: torch.fake_quantize_per_tensor_affine(a, 0.1, 3, 0, 15), (x,), (F32,)),
+    Row("fake_quantize-tensors", lambda a: torch.fake_quantize_per_tensor_affine(a, *_qparams(a, 1), -8, 7), (x,), (F32,)),
+    Row("fake_quantize-channels", lambda a: torch.fake_quantize_per_channel_affine(a, *_qparams(a, 5), 1, -8, 7), (x,), (F32,)),
 ]  # fmt: skip
 
 ROUNDING = [

@@ -7,6 +7,7 @@ from shape_cases import (
     F32,
     F64,
     FLOATS,
+    I32,
     I64,
     SHAPES,
     U8,
@@ -281,6 +282,44 @@ def ctc_backward(op):
     ]
 
 
+def fake_quantize(op):
+    limits = ((0, 0, 5), (3, 0, 5), (9, 0, 5), (0, 5, 0))
+    shapes = [call(T(s), 0.1, *n) for s in ((), (2, 3), (2, 0)) for n in limits]
+    return shapes + [call(T((2,), d), 0.1, *limits[0]) for d in DTYPES]
+
+
+def fake_quantize_tensors(op):
+    sizes = ((), (1,), (2,))
+    states = [
+        call(T((2, 3)), T(s), T(z, I64), T(e), 0, 5)
+        for s, z, e in product(sizes, sizes, sizes)
+    ]
+    one = (T((1,)), T((1,), I64), T((1,)))
+    limits = [call(T(s), *one, *n) for s in ((), (2, 0)) for n in ((0, 5), (5, 0))]
+    return states + limits + [call(T((2,), d), *one, 0, 5) for d in DTYPES]
+
+
+def fake_quantize_channels(op):
+    numbers = [(3, 3, 1), (2, 2, 0), (3, 2, 1), (2, 2, 1), (3, 3, -1), (3, 3, 2)]
+    sizes = [call(T((2, 3)), T((s,)), T((z,), F32), a, 0, 5) for s, z, a in numbers]
+    types = [call(T((2,), d), T((2,)), T((2,), F32), 0, 0, 5) for d in DTYPES]
+    states = [
+        call(T((2,)), T((2,), s), T((2,), z), 0, 0, 5)
+        for s, z in product(DTYPES, DTYPES)
+    ]
+    return sizes + types + states
+
+
+def fused_fake_quantize(op):
+    def of(x, count, *numbers):
+        states = (T((count,)), T((count,)), T((count,)), T((count,), I32))
+        return call(x, T((1,), I64), T((1,), I64), *states, 0.01, 0, 5, *numbers)
+
+    channels = [of(T((2, 3)), c, a, True) for c, a in ((2, 0), (3, 1), (2, 1), (3, 2))]
+    types = [of(T((2, 3), d), 1, -1) for d in FLOATS]
+    return channels + types
+
+
 GENERATORS = {
     "aten::where.self": where,
     "aten::masked_fill.Scalar": masked_fill,
@@ -317,6 +356,10 @@ GENERATORS = {
         for m in (None, "floor", "trunc")
     ],
     "aten::round.decimals": lambda op: [call(*c.args, decimals=2) for c in unary(op)],
+    "aten::fake_quantize_per_tensor_affine_cachemask": fake_quantize,
+    "aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": fake_quantize_tensors,
+    "aten::fake_quantize_per_channel_affine_cachemask": fake_quantize_channels,
+    "aten::_fused_moving_avg_obs_fq_helper_functional": fused_fake_quantize,
     "aten::mse_loss": loss,
     "aten::soft_margin_loss": loss,
     "aten::smooth_l1_loss": lambda op: loss(op, 1.0),
