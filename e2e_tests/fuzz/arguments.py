@@ -45,8 +45,8 @@ POSITIVE = [0.5, 1.0, 2.0, 0.25]
 #: Names of scalar arguments that must be positive.
 _POSITIVE_SCALARS = {"beta", "lambd", "delta", "std", "sigma", "eps", "alpha"}
 _NOT_DRAWN = {
-    "layout", "pin_memory", "memory_format", "generator", "non_blocking", "implicit",
-    "sparse_grad", "storage_offset", "scales_h", "scales_w", "sorted",
+    "layout", "pin_memory", "memory_format", "non_blocking", "implicit", "sparse_grad",
+    "storage_offset", "scales_h", "scales_w", "sorted",
 }  # fmt: skip
 
 
@@ -108,6 +108,8 @@ class _BySchema:
         kind, name, d = str(argument.type), argument.name, self.d
         if name == "device":
             return "device" if self.first is None else None
+        if name == "generator":
+            return None if argument.has_default_value() else "None"
         if name == "dtype":
             return self._dtype(argument)
         if argument.has_default_value() and d.random.random() < 0.4:

@@ -30,6 +30,7 @@ LEFT_OUT = {
     "log_sigmoid_backward": "reads the buffer of log_sigmoid_forward; gradients draw it",
     "_functional_assert_async.msg": "ends the step unless its operand is true",
     "exponential": "only the in-place form can be called",
+    "random.from": "the name is a keyword of Python; random.to is drawn",
 }
 
 #: Families whose backward ops aren't drawn, because their operands must be results of the
