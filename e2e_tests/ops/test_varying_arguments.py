@@ -48,6 +48,16 @@ def windows(i: int, x: torch.Tensor) -> torch.Tensor:
     return y
 
 
+def observed(i: int, x: torch.Tensor) -> torch.Tensor:
+    on = torch.ones(1, dtype=torch.int32, device=x.device)
+    low, high, scale = (
+        torch.full((1,), value, device=x.device) for value in (-1.0, 1.0, 0.1)
+    )
+    return torch.fused_moving_avg_obs_fake_quant(
+        x.float(), on, on, low, high, scale, on * 0, 0.01 * (i + 1), -128, 127, -1
+    )
+
+
 def diagonal_written(i: int, x: torch.Tensor) -> torch.Tensor:
     y = x.T.clone()
     y.diagonal(i % 3).mul_(3)
@@ -172,6 +182,10 @@ CASES: dict[str, Body] = {
     "diagonal that is written": diagonal_written,
     "as_strided": lambda i, x: x.clone().as_strided((3, 4), (6, 1), i % 30) * 2,
     "as_strided that is written": strided_written,
+    "fake_quantize": lambda i, x: torch.fake_quantize_per_tensor_affine(
+        x, 0.01 * (i + 1), i - 3, -128, 127
+    ),
+    "observed": observed,
     "pad": lambda i, x: F.pad(x, (i, 40 - i, 3, 1), value=0.5 * i),
     "pad that cuts": lambda i, x: F.pad(x, (i % 5 - 2, 2 - i % 5)),
     "arange": lambda i, x: torch.arange(i, i + 6, device=x.device) * x,
@@ -239,7 +253,7 @@ def test_one_program_for_all_numbers(name: str, dtype: torch.dtype) -> None:
 #: Names of number arguments that are constants of programs, with the reason.
 CONSTANT = {
     "a dimension or a count of dimensions decides structure": {
-        "axis", "dim", "dims", "dim0", "dim1", "dim2", "dimension", "group", "groups",
+        "axis", "ch_axis", "dim", "dims", "dim0", "dim1", "dim2", "dimension", "group", "groups",
         "reduction",
     },
     "decides sizes": {
@@ -255,6 +269,7 @@ CONSTANT = {
         "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
     },
     "identifies a class or a row, which is the same in all steps": {"blank", "ignore_index", "padding_idx"},
+    "follows from a number of bits, which is the same in all steps": {"quant_min", "quant_max"},
 }  # fmt: skip
 
 CONSTANT_OF_OP = {

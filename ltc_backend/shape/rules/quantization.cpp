@@ -67,6 +67,8 @@ bool shape_rules::fake_quantize_channels(const Arguments &arguments,
 /// scales and zero points. PyTorch's kernel resizes empty states.
 bool shape_rules::fused_fake_quantize(const Arguments &arguments,
                                       ScalarType dtype, ResultShapes &results) {
+  TORCH_CHECK(dtype == ScalarType::Float, "a tensor of dtype ",
+              c10::toString(dtype));
   const bool isPerChannel = arguments.flag(11);
   SizesRef self = arguments.sizes(0);
   const int64_t axis = arguments.integer(10);
