@@ -24,7 +24,6 @@
 
 #include "device/registration.h"
 
-#include "compilation/external_backend.h"
 #include "distributed/registration.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
@@ -55,10 +54,8 @@ public:
   void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
     if (isInsideTorchDispatch() && callWithFunctionalization(op, stack))
       return;
-    if (isFallbackForced(record.name))
-      return runFallback(op, *stack, "forced");
-    if (isRefusedByBackend(record.emitName))
-      return runFallback(op, *stack, "not supported by the selected backend");
+    if (auto reason = reasonForFallback(record.name, record.emitName))
+      return runFallback(op, *stack, reason);
     size_t numArguments = record.arguments.size();
     std::vector<at::Tensor> results =
         traceOp(record, torch::jit::last(*stack, numArguments));

@@ -2,7 +2,6 @@
 
 #include "distributed/traced_collective.h"
 
-#include "compilation/external_backend.h"
 #include "config/log.h"
 #include "distributed/collective_faults.h"
 #include "distributed/collective_ops.h"
@@ -246,10 +245,7 @@ std::vector<Tensor> trace(const std::string &name,
                           c10::ArrayRef<IValue> arguments) {
   BelowFunctionalization below;
   const OpRecord &record = getOpRecord(name);
-  const char *reason = isFallbackForced(record.name) ? "forced"
-                       : isRefusedByBackend(record.emitName)
-                           ? "not supported by the selected backend"
-                           : nullptr;
+  const char *reason = reasonForFallback(record.name, record.emitName);
   if (!reason)
     return traceOp(record, arguments);
   torch::jit::Stack stack(arguments.begin(), arguments.end());

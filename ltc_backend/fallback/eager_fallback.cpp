@@ -2,6 +2,7 @@
 
 #include "fallback/eager_fallback.h"
 
+#include "compilation/external_backend.h"
 #include "config/config.h"
 #include "events/call_log.h"
 #include "events/explanations.h"
@@ -382,6 +383,14 @@ const std::string &forcedFallbacks() {
 
 bool torch_ltc::isFallbackForced(const std::string &opName) {
   return isOpListed(forcedFallbacks(), opName);
+}
+
+const char *torch_ltc::reasonForFallback(const std::string &opName,
+                                         const char *emitName) {
+  if (isFallbackForced(opName))
+    return "forced";
+  return isRefusedByBackend(emitName) ? "not supported by the selected backend"
+                                      : nullptr;
 }
 
 bool torch_ltc::isAnyFallbackForced() { return !forcedFallbacks().empty(); }

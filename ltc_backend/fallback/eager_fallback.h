@@ -41,6 +41,11 @@ void runSharedFallback(const c10::OperatorHandle &op, torch::jit::Stack &stack);
 /// Whether option force_fallback names the op ("aten::add.Tensor" or
 /// "aten::add" for all its overloads).
 bool isFallbackForced(const std::string &opName);
+
+/// Returns why calls of the op run eagerly whatever their arguments are: an
+/// option forces it, or the selected backend doesn't support the op, which is
+/// emitted as `emitName`. Returns null if neither is the case.
+const char *reasonForFallback(const std::string &opName, const char *emitName);
 /// Whether option force_fallback names any op.
 bool isAnyFallbackForced();
 

@@ -13,7 +13,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compilation/external_backend.h"
 #include "events/op_error.h"
 #include "fallback/eager_fallback.h"
 #include "ops/registration.h"
@@ -82,13 +81,10 @@ std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::_ctc_loss",
                                                      "Tensor");
   const OpRecord &record = getOpRecord(opName);
-  const char *reason = nullptr;
-  if (isFallbackForced("aten::_ctc_loss.Tensor"))
-    reason = "forced";
-  else if (isRefusedByBackend(record.emitName))
-    reason = "not supported by the selected backend";
-  else if (logProbs.dim() != 3 || targets.dim() == 0 ||
-           (targets.dim() == 1 && logProbs.size(1) != 1))
+  const char *reason =
+      reasonForFallback("aten::_ctc_loss.Tensor", record.emitName);
+  if (!reason && (logProbs.dim() != 3 || targets.dim() == 0 ||
+                  (targets.dim() == 1 && logProbs.size(1) != 1)))
     reason = "targets in one row: a size depends on their lengths, which are "
              "on the device";
   std::array<IValue, 6> arguments = {logProbs,      targets, inputLengths,

@@ -15,7 +15,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
@@ -133,12 +132,8 @@ Tensor tracedProducts(const Tensor &self, const Tensor &mat2,
   static const c10::OperatorHandle op =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::_grouped_mm", "");
   const OpRecord &record = getOpRecord(opName);
-  const char *reason = nullptr;
-  if (isFallbackForced("aten::_grouped_mm"))
-    reason = "forced";
-  else if (isRefusedByBackend(record.emitName))
-    reason = "not supported by the selected backend";
-  else if (!isTraced(self, mat2, ends, bias, dtype))
+  const char *reason = reasonForFallback("aten::_grouped_mm", record.emitName);
+  if (!reason && !isTraced(self, mat2, ends, bias, dtype))
     reason = "matrices whose rows aren't multiples of 16 bytes, or arguments "
              "that eager rejects";
   if (!reason)

@@ -10,7 +10,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
@@ -53,10 +52,8 @@ void indexPut(const OperatorHandle &op, Stack *stack) {
   const at::Tensor &values = arguments[2].toTensor();
   std::optional<at::Tensor> mask = onlyMask(self, arguments[1]);
   bool accumulate = arguments[3].toBool();
-  if (isFallbackForced(record.name))
-    return runFallback(op, *stack, "forced");
-  if (isRefusedByBackend(record.emitName))
-    return runFallback(op, *stack, "not supported by the selected backend");
+  if (auto reason = reasonForFallback(record.name, record.emitName))
+    return runFallback(op, *stack, reason);
 
   at::Tensor result;
   if (mask && values.numel() == 1 && !accumulate &&

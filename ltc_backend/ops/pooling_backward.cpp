@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compilation/external_backend.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
@@ -58,10 +57,8 @@ public:
         forward(getOpRecord(row.forward)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet, Stack *stack) {
-    if (isFallbackForced(backward.name))
-      return runFallback(op, *stack, "forced");
-    if (isRefusedByBackend(backward.emitName))
-      return runFallback(op, *stack, "not supported by the selected backend");
+    if (auto reason = reasonForFallback(backward.name, backward.emitName))
+      return runFallback(op, *stack, reason);
     auto arguments = torch::jit::last(*stack, backward.arguments.size());
     at::Tensor result = traceOp(backward, arguments)[0]; // checks the sizes
     if (!hasOwnIndices(arguments))
