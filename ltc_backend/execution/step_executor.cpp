@@ -116,6 +116,33 @@ bool hasGrown(const Roots &roots) {
   return now.outputs != roots.outputs;
 }
 
+/// Returns the number of ops that compute the pending tensors in `wanted` if
+/// there are a few cheap ones, as for a mask of a batch; otherwise none.
+/// Computing such tensors alone runs these ops twice, but keeps the rest of the
+/// graph whole.
+std::optional<int64_t> numCheapOps(c10::ArrayRef<TensorDataPtr> wanted) {
+  constexpr size_t kMaxOps = 6;
+  std::vector<torch::lazy::NodePtr> ops;
+  auto add = [&ops](const torch::lazy::NodePtr &node) {
+    if (node && !asGraphNode(node.get())->isData() &&
+        std::ranges::find(ops, node) == ops.end())
+      ops.push_back(node);
+  };
+  for (const TensorDataPtr &tensor : wanted)
+    add(tensor->value().node);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto &op = static_cast<const OpNode &>(*ops[i]);
+    Family family = op.record().family;
+    if (ops.size() > kMaxOps ||
+        (family != Family::elementwise && family != Family::reduction &&
+         family != Family::data_movement))
+      return std::nullopt;
+    for (size_t k = 0; k < op.numOperands(); ++k)
+      add(op.operandNode(k));
+  }
+  return int64_t(ops.size());
+}
+
 /// The graph that computes `roots`. If `full`, ends the thread's trace.
 class StepGraph {
 public:
@@ -425,13 +452,17 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
                        " ops after the last step");
     if (span.isActive())
       span.before("torch_ltc::sync for " + opName);
-    row.ops = tracedSinceStep;
-    std::vector<TensorDataPtr> all = LiveSet::ofThisThread()->pending();
+    std::optional<int64_t> numAlone = numCheapOps(wanted);
+    const bool isAlone = numAlone && *numAlone < tracedSinceStep;
+    row.ops = isAlone ? *numAlone : tracedSinceStep;
+    std::vector<TensorDataPtr> all;
+    if (!isAlone)
+      all = LiveSet::ofThisThread()->pending();
     // Adds tensors of other threads, which aren't in this thread's set.
     for (const TensorDataPtr &data : wanted)
       if (std::find(all.begin(), all.end(), data) == all.end())
         all.push_back(data);
-    run(std::move(all), Trigger::Sync, /*full=*/true, /*wait=*/false);
+    run(std::move(all), Trigger::Sync, /*full=*/!isAlone, /*wait=*/false);
   }
   for (const TensorDataPtr &data : wanted)
     waitForValue(*data, opName);
