@@ -60,9 +60,12 @@ ROWS = [
     Row("isin", lambda a: torch.isin(a, _rows(a)), (m,), INTS, grad=False),
     Row("bucketize", lambda a, b: torch.bucketize(a, b.sort().values), (m, distinct(7)), FLOATS, grad=False),
     Row("one_hot-by-hand", lambda a, i: (i[:, None] == torch.arange(5, device=i.device)).to(a.dtype) @ a, (m, index(5, 3)), FLOATS),
-    Row("masked_select", lambda a, k: a.masked_select(k), (m, mask(5, 6)), NUMBERS, grad=False, reason="the size depends on values"),
+    Row("masked_select", lambda a, k: a.masked_select(k), (m, mask(5, 6)), NUMBERS),
     Row("nonzero", lambda a: (a > 0).nonzero(), (m,), NUMBERS, grad=False, reason="the size depends on values"),
-    Row("boolean-index", lambda a, k: a[k], (m, mask(5)), NUMBERS, reason="the size depends on values"),
+    Row("boolean-index", lambda a, k: a[k], (m, mask(5)), NUMBERS),
+    Row("boolean-index-of-columns", lambda a, k: a[:, k], (m, mask(6)), NUMBERS),
+    Row("boolean-assignment", lambda a, k, v: a.index_put((k,), v), (m, mask(5), any_of(6)), NUMBERS),
+    Row("boolean-assignment-to-columns", lambda a, k, v: _assign_columns(a * 1, k, v), (m, mask(6), any_of(5, 1)), NUMBERS),
     Row("unique", lambda a: torch.unique(a), (m,), NUMBERS[3:], grad=False, reason="the size depends on values"),
 ]  # fmt: skip
 
@@ -80,6 +83,11 @@ def _permutation(a: torch.Tensor) -> torch.Tensor:
 
 def _rows(a: torch.Tensor) -> torch.Tensor:
     return torch.tensor([3, 1], device=a.device)
+
+
+def _assign_columns(a: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    a[:, k] = v
+    return a
 
 
 def _assign(a: torch.Tensor, i: torch.Tensor) -> torch.Tensor:

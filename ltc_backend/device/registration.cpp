@@ -333,6 +333,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerAsStridedAutograd(*autograd);
   registerAttention();
   registerOneHot();
+  registerMaskedWrites();
   registerQuantiles();
   registerLinear(*autograd);
   registerLstmCell(*autograd);

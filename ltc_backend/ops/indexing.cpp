@@ -1,8 +1,12 @@
-//===- indexing.cpp - Masked writes, one_hot ------------------------------===//
+//===- indexing.cpp - Masks as indices, one_hot ---------------------------===//
 //
-// `x[mask] = value` arrives as index_put with a boolean index. If all masked
-// elements get the same value, no size depends on the mask, and the op is a
-// `where`.
+// The number of elements that `x[mask]` selects depends on the mask's value, so
+// the mask is read on the host, and its positions become data of the graph.
+// Masks usually come from a batch or an earlier step: reading these is no sync.
+//
+// `x[mask] = values` arrives as index_put with a boolean index. If the values
+// don't depend on the number of selected elements, the op is a `where`, which
+// doesn't read the mask.
 //
 // `one_hot` checks that the class values of its operand are in range. torch's
 // composite reads these values for the check, but only on the CPU. Here the
@@ -10,17 +14,22 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "execution/step_executor.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
 #include "ir/tensor_arguments.h"
 #include "ops/checked_zero.h"
+#include "ops/masked_write.h"
 #include "ops/registration.h"
+#include "tracing/argument_walk.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
+#include <ATen/native/IndexingUtils.h>
 #include <ATen/ops/one_hot_native.h>
 
 using namespace torch_ltc;
@@ -30,46 +39,110 @@ using torch::jit::Stack;
 
 namespace {
 
-/// Returns the mask if `indices` is one mask over the leading dims of `self`,
-/// otherwise none.
-std::optional<at::Tensor> onlyMask(const at::Tensor &self,
-                                   const IValue &indices) {
-  auto list = toOptionalTensors(indices);
-  if (list.size() != 1 || !list[0] || !list[0]->defined())
-    return std::nullopt;
-  const at::Tensor &mask = *list[0];
-  if (mask.scalar_type() != at::kBool || !mask.device().is_lazy() ||
-      mask.dim() > self.dim() ||
-      mask.sizes() != self.sizes().slice(0, size_t(mask.dim())))
-    return std::nullopt;
-  return mask;
+bool isMask(const std::optional<at::Tensor> &index) {
+  return index && index->defined() &&
+         (index->scalar_type() == at::kBool ||
+          index->scalar_type() == at::kByte);
+}
+
+/// Returns a CPU tensor with the mask's value. If the mask is pending, computes
+/// all pending tensors of the thread.
+at::Tensor hostValueOf(const at::Tensor &mask, const std::string &opName) {
+  if (!mask.device().is_lazy())
+    return mask;
+  StepExecutor::get().materialize(mask, opName);
+  return tensorDataOf(mask)->data()->sharedTensor();
+}
+
+/// Returns `indices` with the positions of the selected elements in place of
+/// each mask, as eager's kernels do. The positions are data of the graph: only
+/// a pending mask cuts it, and their number is the size of a parameter.
+IValue withPositions(const at::Tensor &self, const IValue &indices,
+                     const std::string &opName) {
+  c10::List<std::optional<at::Tensor>> onHost;
+  bool hasMask = false;
+  for (std::optional<at::Tensor> &index : toOptionalTensors(indices)) {
+    hasMask = hasMask || isMask(index);
+    onHost.push_back(isMask(index) ? hostValueOf(*index, opName)
+                                   : std::move(index));
+  }
+  if (!hasMask)
+    return indices;
+  c10::List<std::optional<at::Tensor>> result;
+  for (at::Tensor &index : at::native::expandTensors(self, onHost))
+    result.push_back(index.defined() ? std::optional(std::move(index))
+                                     : std::nullopt);
+  return result;
+}
+
+/// Traces a call of `record`, whose first two arguments are an operand and its
+/// indices. Masks that don't fit run by fallback, which raises eager's error.
+void traceWithPositions(const OperatorHandle &op, const OpRecord &record,
+                        Stack *stack) {
+  size_t numArguments = record.arguments.size();
+  auto arguments = torch::jit::last(*stack, numArguments).vec();
+  try {
+    arguments[1] =
+        withPositions(arguments[0].toTensor(), arguments[1], record.name);
+  } catch (const c10::IndexError &) {
+    return runFallback(op, *stack, "a mask of other sizes");
+  }
+  at::Tensor result = traceOp(record, arguments)[0];
+  torch::jit::drop(*stack, numArguments);
+  stack->emplace_back(std::move(result));
+}
+
+void index(const OperatorHandle &op, Stack *stack) {
+  static const OpRecord &record = getOpRecord("aten::index.Tensor");
+  if (auto reason = reasonForFallback(record.name, record.emitName))
+    return runFallback(op, *stack, reason);
+  traceWithPositions(op, record, stack);
 }
 
 void indexPut(const OperatorHandle &op, Stack *stack) {
   static const OpRecord &record = getOpRecord("aten::index_put");
-  auto arguments = torch::jit::last(*stack, 4);
-  const at::Tensor &self = arguments[0].toTensor();
-  const at::Tensor &values = arguments[2].toTensor();
-  std::optional<at::Tensor> mask = onlyMask(self, arguments[1]);
-  bool accumulate = arguments[3].toBool();
   if (auto reason = reasonForFallback(record.name, record.emitName))
     return runFallback(op, *stack, reason);
-
-  at::Tensor result;
-  if (mask && values.numel() == 1 && !accumulate &&
-      values.scalar_type() == self.scalar_type()) {
-    std::vector<int64_t> sizes = mask->sizes().vec();
-    sizes.resize(size_t(self.dim()), 1);
-    at::Tensor wide = traceOp("aten::view_copy", {*mask, IValue(sizes)});
-    at::Tensor value = values;
-    if (values.device().is_lazy())
-      value =
-          traceOp("aten::view_copy", {values, IValue(std::vector<int64_t>())});
-    result = traceOp("aten::where.self", {wide, value, self});
-  } else {
-    result = traceOp(record, arguments)[0];
-  }
+  auto arguments = torch::jit::last(*stack, 4);
+  const at::Tensor &self = arguments[0].toTensor();
+  std::optional<MaskedWrite> write =
+      maskedWrite(self, arguments[1], arguments[2].toTensor());
+  if (!write || arguments[3].toBool()) // accumulate
+    return traceWithPositions(op, record, stack);
+  at::Tensor mask =
+      traceOp("aten::view_copy", {write->mask, IValue(write->maskSizes)});
+  at::Tensor values = arguments[2].toTensor();
+  if (values.device().is_lazy())
+    values = traceOp("aten::view_copy", {values, IValue(write->valueSizes)});
+  at::Tensor result = traceOp("aten::where.self", {mask, values, self});
   torch::jit::drop(*stack, 4);
+  stack->emplace_back(std::move(result));
+}
+
+/// Traces `masked_select` as an index op on the flattened operand.
+void maskedSelect(const OperatorHandle &op, Stack *stack) {
+  auto arguments = torch::jit::last(*stack, 2);
+  at::Tensor self = arguments[0].toTensor();
+  const at::Tensor &mask = arguments[1].toTensor();
+  auto reason = reasonForFallback("aten::masked_select", "aten.masked_select");
+  bool isChecked = mask.scalar_type() == at::kBool &&
+                   mask.device() == self.device() &&
+                   at::are_expandable(self.sizes(), mask.sizes());
+  if (reason || !isChecked || !isSupportedDType(self.scalar_type()))
+    return runFallback(op, *stack, reason ? reason : "other arguments");
+  std::vector<int64_t> sizes = at::infer_size(self.sizes(), mask.sizes());
+  at::Tensor positions = hostValueOf(mask, "aten::masked_select")
+                             .expand(sizes)
+                             .reshape(-1)
+                             .nonzero()
+                             .squeeze(1);
+  if (self.sizes() != sizes)
+    self = traceOp("aten::expand_copy", {self, IValue(sizes)});
+  at::Tensor flat =
+      traceOp("aten::view_copy", {self, IValue(std::vector{-1l})});
+  c10::List<std::optional<at::Tensor>> indices({std::move(positions)});
+  at::Tensor result = traceOp("aten::index.Tensor", {flat, indices});
+  torch::jit::drop(*stack, 2);
   stack->emplace_back(std::move(result));
 }
 
@@ -100,6 +173,10 @@ at::Tensor oneHot(const at::Tensor &self, int64_t numClasses) {
 void torch_ltc::registerOneHot() { registerComposite<oneHot>("one_hot"); }
 
 void torch_ltc::registerIndexingKernels(torch::Library &library) {
+  library.impl("index.Tensor",
+               torch::CppFunction::makeFromBoxedFunction<&index>());
   library.impl("index_put",
                torch::CppFunction::makeFromBoxedFunction<&indexPut>());
+  library.impl("masked_select",
+               torch::CppFunction::makeFromBoxedFunction<&maskedSelect>());
 }

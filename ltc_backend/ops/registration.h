@@ -29,6 +29,8 @@ void registerCtcLoss(torch::Library &library);
 
 // Kernels at key AutogradLazy.
 void registerOneHot();
+/// Gradients of `x[mask] = values`; see masked_write.cpp.
+void registerMaskedWrites();
 void registerQuantiles();
 /// Attention as one op; see attention.cpp.
 void registerAttention();
