@@ -3,6 +3,7 @@
 // The number of elements that `x[mask]` selects depends on the mask's value, so
 // the mask is read on the host, and its positions become data of the graph.
 // Masks usually come from a batch or an earlier step: reading these is no sync.
+// The same is true for `nonzero`.
 //
 // `x[mask] = values` arrives as index_put with a boolean index. If the values
 // don't depend on the number of selected elements, the op is a `where`, which
@@ -45,13 +46,13 @@ bool isMask(const std::optional<at::Tensor> &index) {
           index->scalar_type() == at::kByte);
 }
 
-/// Returns a CPU tensor with the mask's value. If the mask is pending, computes
-/// all pending tensors of the thread.
-at::Tensor hostValueOf(const at::Tensor &mask, const std::string &opName) {
-  if (!mask.device().is_lazy())
-    return mask;
-  StepExecutor::get().materialize(mask, opName);
-  return tensorDataOf(mask)->data()->sharedTensor();
+/// Returns a CPU tensor with the value of `tensor`, which is computed first if
+/// it is pending. The caller must not write to the result.
+at::Tensor hostValueOf(const at::Tensor &tensor, const std::string &opName) {
+  if (!tensor.device().is_lazy())
+    return tensor;
+  StepExecutor::get().materialize(tensor, opName);
+  return tensorDataOf(tensor)->data()->sharedTensor();
 }
 
 /// Returns `indices` with the positions of the selected elements in place of
@@ -146,6 +147,12 @@ void maskedSelect(const OperatorHandle &op, Stack *stack) {
   stack->emplace_back(std::move(result));
 }
 
+/// The positions of the elements that aren't zero, as data.
+at::Tensor nonzero(const at::Tensor &self) {
+  at::Tensor positions = hostValueOf(self, "aten::nonzero").nonzero();
+  return makeTensor(HostData::takeOver(std::move(positions)));
+}
+
 const char *const kNegative = "Class values must be non-negative.";
 const char *const kTooLarge = "Class values must be smaller than num_classes.";
 
@@ -177,6 +184,7 @@ void torch_ltc::registerIndexingKernels(torch::Library &library) {
                torch::CppFunction::makeFromBoxedFunction<&index>());
   library.impl("index_put",
                torch::CppFunction::makeFromBoxedFunction<&indexPut>());
+  library.impl("nonzero", TORCH_FN(nonzero));
   library.impl("masked_select",
                torch::CppFunction::makeFromBoxedFunction<&maskedSelect>());
 }
