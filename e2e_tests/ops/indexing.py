@@ -47,6 +47,7 @@ ROWS = [
     Row("index_copy", lambda a, v: a.index_copy(0, _rows(a), v), (m, any_of(2, 6)), ALL),
     Row("index_fill", lambda a: a.index_fill(1, _rows(a), 2), (m,), NUMBERS),
     Row("masked_scatter", lambda a, k, v: a.masked_scatter(k, v), (m, mask(5, 6), any_of(5, 6)), ALL),
+    Row("masked_scatter-few", lambda a, k, v: a.masked_scatter(k & _begin(a), v), (m, mask(5, 6), any_of(12)), ALL),
     Row("index_fill-tensor", lambda a: a.index_fill(1, _rows(a), a[0, 0].detach()), (m,), NUMBERS),
     Row("index_reduce-mean", lambda a, s: a.index_reduce(0, _rows(a), s, "mean"), (m, any_of(2, 6)), WIDE, grad=False),
     Row("index_reduce-amax", lambda a, s: a.index_reduce(0, _rows(a), s, "amax", include_self=False), (m, any_of(2, 6)), NUMBERS, grad=False),
@@ -75,6 +76,10 @@ def _places(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rows = torch.tensor([0, 2, 4], device=a.device)
     columns = torch.tensor([5, 1, 0], device=a.device)
     return rows, columns
+
+
+def _begin(a: torch.Tensor) -> torch.Tensor:
+    return torch.arange(6, device=a.device) < 2
 
 
 def _permutation(a: torch.Tensor) -> torch.Tensor:

@@ -187,10 +187,10 @@ def _small_numbers(leaves: list[Any]) -> dict[int, int]:
 
 def _stand_in(value: Any, small: dict[int, int]) -> Any:
     """Replaces a lazy tensor by a CPU tensor of the same dtype. `small` maps sizes to those
-    of the CPU tensor. Integer tensors contain zeros, which are indices in range."""
+    of the CPU tensor. Integer tensors contain zeros, which are indices in range, and masks
+    select nothing, because the true mask may select less than all elements."""
     if isinstance(value, torch.Tensor) and value.device.type == "lazy":
-        is_index = not value.is_floating_point() and value.dtype != torch.bool
-        make = torch.zeros if is_index else torch.ones
+        make = torch.ones if value.is_floating_point() else torch.zeros
         sizes = [small.get(size, size) for size in value.shape]
         return make(sizes, dtype=value.dtype, device="cpu")
     if type(value) is int:
