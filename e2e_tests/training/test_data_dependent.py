@@ -220,3 +220,25 @@ def test_a_number_of_the_batch_is_read_alone() -> None:
     assert counters["implicit_syncs"] == STEPS
     steps = [row["ops"] for row in torch_ltc.step_log() if row["trigger"] == "sync"]
     assert all(ops <= 4 for ops in steps[-STEPS:])
+
+
+def test_a_loop_without_steps_is_cut() -> None:
+    """Reads of values that few ops compute don't end the trace, so a loop of such reads is
+    cut after 32 of them."""
+
+    def sum_in_loop(device: str) -> torch.Tensor:
+        x = torch.arange(12.0).to(device)
+        y = torch.zeros(12, device=device)
+        for i in range(70):
+            y = (y + x) * (x > i % 12).sum().item()
+            y = y / (y.max() + 1)
+        return y
+
+    expected = sum_in_loop("cpu")
+    torch_ltc.mark_step()
+    actual = sum_in_loop("lazy")
+    reads = [row["ops"] for row in torch_ltc.step_log() if row["trigger"] == "sync"][
+        -70:
+    ]
+    assert_close(actual, expected, 1e-4, 1e-5)
+    assert sum(ops > 100 for ops in reads) == 2 and max(reads) < 250

@@ -9,6 +9,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/step_log.h"
+#include "execution/cheap_values.h"
 #include "execution/effects_turn.h"
 #include "execution/expected_trace.h"
 #include "execution/program_choice.h"
@@ -34,6 +35,10 @@ namespace {
 std::atomic<int64_t> stepCounter{0};
 std::atomic<int64_t> foreignTensors{0};
 thread_local int64_t tracedSinceStep = 0;
+/// Number of reads since then that computed only a few cheap ops.
+thread_local int64_t readsAlone = 0;
+/// Maximum of `readsAlone`: a loop that ends no step must not trace on forever.
+constexpr int64_t kMaxReadsAlone = 32;
 /// The last implicit sync since the start of the step.
 thread_local std::optional<CallLogRow> lastRead;
 
@@ -114,33 +119,6 @@ bool hasGrown(const Roots &roots) {
   addTracesOfEffects(tensors);
   Roots now(std::move(tensors));
   return now.outputs != roots.outputs;
-}
-
-/// Returns the number of ops that compute the pending tensors in `wanted` if
-/// there are a few cheap ones, as for a mask of a batch; otherwise none.
-/// Computing such tensors alone runs these ops twice, but keeps the rest of the
-/// graph whole.
-std::optional<int64_t> numCheapOps(c10::ArrayRef<TensorDataPtr> wanted) {
-  constexpr size_t kMaxOps = 6;
-  std::vector<torch::lazy::NodePtr> ops;
-  auto add = [&ops](const torch::lazy::NodePtr &node) {
-    if (node && !asGraphNode(node.get())->isData() &&
-        std::ranges::find(ops, node) == ops.end())
-      ops.push_back(node);
-  };
-  for (const TensorDataPtr &tensor : wanted)
-    add(tensor->value().node);
-  for (size_t i = 0; i < ops.size(); ++i) {
-    const auto &op = static_cast<const OpNode &>(*ops[i]);
-    Family family = op.record().family;
-    if (ops.size() > kMaxOps ||
-        (family != Family::elementwise && family != Family::reduction &&
-         family != Family::data_movement))
-      return std::nullopt;
-    for (size_t k = 0; k < op.numOperands(); ++k)
-      add(op.operandNode(k));
-  }
-  return int64_t(ops.size());
 }
 
 /// The graph that computes `roots`. If `full`, ends the thread's trace.
@@ -287,7 +265,8 @@ StepExecutor &StepExecutor::get() {
 void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
                        bool full, bool wait) {
   Stopwatch stopwatch;
-  tracedSinceStep = full ? 0 : tracedSinceStep;
+  if (full)
+    tracedSinceStep = readsAlone = 0;
   std::unique_lock<TraceLock> lock(traceLock);
   EffectsTurn turn;
   const LiveSets effects = takeTurn(turn, candidates);
@@ -453,7 +432,9 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
     if (span.isActive())
       span.before("torch_ltc::sync for " + opName);
     std::optional<int64_t> numAlone = numCheapOps(wanted);
-    const bool isAlone = numAlone && *numAlone < tracedSinceStep;
+    const bool isAlone =
+        numAlone && *numAlone < tracedSinceStep && readsAlone < kMaxReadsAlone;
+    readsAlone += isAlone;
     row.ops = isAlone ? *numAlone : tracedSinceStep;
     std::vector<TensorDataPtr> all;
     if (!isAlone)
