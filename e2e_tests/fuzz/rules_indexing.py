@@ -171,23 +171,33 @@ def _index_list(d: Drawing, tensor: torch.Tensor) -> tuple[str, list[str]]:
     return f"[{', '.join(texts)}]", names
 
 
+def _mask(d: Drawing, tensor: torch.Tensor) -> tuple[str, list[str]]:
+    """Returns a list of indices with one mask over consecutive dims of `tensor`."""
+    begin = d.random.randrange(tensor.dim())
+    end = d.random.randint(begin + 1, tensor.dim())
+    name = d.leaf(tensor.shape[begin:end], torch.bool)
+    return f"[{'None, ' * begin}{name}]", [name]
+
+
 def index(d: Drawing) -> Drawn:
     a = Drawn()
     a.tensor(some(d, 1))
-    text, names = _index_list(d, d.values[a.names[0]])
+    choose = _mask if d.random.random() < 0.3 else _index_list
+    text, names = choose(d, d.values[a.names[0]])
     a.texts.append(text)
     a.names += names
     return a
 
 
 def index_put(d: Drawing) -> Drawn:
-    """Draws calls that accumulate, because otherwise it isn't specified which of several
-    writes to an element wins."""
+    """Draws calls that accumulate unless the index is a mask, because otherwise it isn't
+    specified which of several writes to an element wins."""
     a = index(d)
+    has_mask = d.values[a.names[-1]].dtype == torch.bool
     tensor = d.values[a.names[0]]
     picked = eval(f"torch.ops.aten.index({', '.join(a.texts)})", {"torch": torch, **d.values})  # fmt: skip
     a.tensor(operand(d, picked, tensor.dtype))
-    a.add(True)
+    a.add(not has_mask or d.random.random() < 0.3)
     return a
 
 
