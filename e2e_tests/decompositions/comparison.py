@@ -3,12 +3,10 @@ device lazy."""
 
 from __future__ import annotations
 
-import tomllib
-
+import op_table
 import torch
 from comparison import assert_close
 from decompositions.torch_stage import (
-    ROOT,
     Evaluator,
     call,
     decompose,
@@ -27,14 +25,7 @@ TOLERANCES = {
 
 def rows_to_decompose() -> set[str]:
     """Returns the names of the ops that the op table declares as decomposed."""
-    names = set()
-    for path in (ROOT / "mlir_lowering" / "op_table").glob("*.toml"):
-        table = tomllib.loads(path.read_text())
-        for row in table["ops"]:
-            if (table["default"] | row)["lower"] == "decompose":
-                name = row["schema"].partition("(")[0].replace("::", ".")
-                names.add(row.get("emit", name))
-    return names
+    return {row.emit for row in op_table.rows() if row.lower == "decompose"}
 
 
 DECOMPOSED = rows_to_decompose()

@@ -4,13 +4,10 @@ program calls them."""
 from __future__ import annotations
 
 import functools
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
+import op_table
 import torch
-
-TABLE = Path(__file__).resolve().parents[2] / "mlir_lowering" / "op_table"
 
 #: Rows that a program can't call, with the reason.
 LEFT_OUT = {
@@ -92,13 +89,12 @@ def _op(schema_text: str, family: str) -> Op | None:
 @functools.cache
 def ops() -> list[Op]:
     found: dict[str, Op] = {}
-    for path in sorted(TABLE.glob("*.toml")):
-        for row in tomllib.loads(path.read_text())["ops"]:
-            # PyTorch's kernel computes "host" rows on both devices, and some of these
-            # kernels crash on meaningless arguments.
-            if row.get("trace") == "dialect" or row.get("lower") == "host":
-                continue
-            op = _op(row["schema"], path.stem)
-            if op is not None:
-                found.setdefault(op.name, op)
+    for row in op_table.rows():
+        # PyTorch's kernel computes "host" rows on both devices, and some of these
+        # kernels crash on meaningless arguments.
+        if row.trace == "dialect" or row.lower == "host":
+            continue
+        op = _op(row.schema, row.family)
+        if op is not None:
+            found.setdefault(op.name, op)
     return list(found.values())

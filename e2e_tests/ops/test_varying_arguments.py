@@ -3,10 +3,9 @@ results for 32 different numbers, with a few programs."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import op_table
 import pytest
 import torch
 import torch_ltc
@@ -14,10 +13,6 @@ from comparison import assert_close
 from counting import counting
 from torch.nn import functional as F
 from torch_ltc._backend import bindings
-
-TABLE = Path(__file__).parents[2] / "mlir_lowering" / "op_table"
-sys.path.insert(0, str(TABLE))
-import op_schema
 
 NUM_STEPS = 32
 MOST_PROGRAMS = 4
@@ -283,12 +278,12 @@ CONSTANT_OF_OP = {
 def test_every_number_that_stays_a_constant_has_a_reason() -> None:
     reasons = set().union(*CONSTANT.values())
     for row in rows():
-        name = row.schema.partition("(")[0].partition("::")[2]
+        name = op_table.name_of(row).partition("::")[2]
         if row.schema.startswith("torch_ltc::"):
             continue
         for argument in row.arguments:
             kind = argument.type.rstrip("?")
-            if kind not in op_schema.NUMBER_TYPES:
+            if kind not in op_table.NUMBER_TYPES:
                 continue
             if argument.name in [*row.varies, *row.parameters]:
                 continue
@@ -319,9 +314,9 @@ def made_parameters(body: Body) -> set[str]:
 
 def test_every_argument_that_may_vary_becomes_a_parameter() -> None:
     wanted = {
-        f"{argument} of {row.schema.partition('(')[0]}"
+        f"{argument} of {op_table.name_of(row)}"
         for row in rows()
-        if row.schema.partition("(")[0].partition("::")[2] not in REACHED_OTHERWISE
+        if op_table.name_of(row).partition("::")[2] not in REACHED_OTHERWISE
         for argument in row.varies
     }
     with torch_ltc.config(tier="interpret"):
@@ -329,10 +324,5 @@ def test_every_argument_that_may_vary_becomes_a_parameter() -> None:
     assert not wanted - seen
 
 
-def rows() -> list[op_schema.Row]:
-    return [
-        row
-        for path in sorted(TABLE.glob("*.toml"))
-        for row in op_schema.load_family(path, path.stem)
-        if row.trace != "dialect"
-    ]
+def rows() -> list[op_table.Row]:
+    return [row for row in op_table.rows() if row.trace != "dialect"]

@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import jinja2
+import op_table
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = ROOT / "mlir_lowering" / "op_table"
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = ROOT / "docs" / "ops.md"
 
@@ -121,16 +120,12 @@ def native_share(results: dict) -> tuple[int, int]:
 
 def _table_rows() -> Iterator[tuple[str, str, str, str]]:
     """Yields family, op, how it is computed and what determines its result's sizes."""
-    for path in sorted(TABLE.glob("*.toml")):
-        table = tomllib.loads(path.read_text())
-        for entry in table["ops"]:
-            row = table["default"] | entry
-            if row.get("trace") == "dialect":
-                continue
-            name = row["schema"].partition("(")[0].removeprefix("aten::")
-            how = KINDS.get(row["lower"], "elementwise")
-            sizes = "Meta kernel" if row["shape"] == "meta" else "closed form"
-            yield path.stem, name, how, sizes
+    for row in op_table.rows():
+        if row.trace == "dialect":
+            continue
+        how = KINDS.get(row.lower, "elementwise")
+        sizes = "Meta kernel" if row.shape == "meta" else "closed form"
+        yield row.family, op_table.name_of(row).removeprefix("aten::"), how, sizes
 
 
 #: The parts of a float32 entry with the titles of their columns.

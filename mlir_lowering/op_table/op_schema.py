@@ -10,7 +10,7 @@ FLAGS = (
 )  # fmt: skip
 FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
-    "parameters", "sizes", "element", "updates", *FLAGS,
+    "parameters", "sizes", "element", "updates", "generator_overload", *FLAGS,
 }  # fmt: skip
 # ltc_backend/shape has functions with these names, in files named after the families.
 SHAPE_RULES = (
@@ -310,11 +310,25 @@ def parse_schema(schema, where):
     return f"{namespace}.{name}", parse_arguments(arguments), types
 
 
+def with_generator_overloads(entries):
+    """Yields the entries, and after an entry with `generator_overload` the same entry for
+    the overload of this name, whose first keyword argument is a generator."""
+    for entry in entries:
+        entry = dict(entry)
+        overload = entry.pop("generator_overload", None)
+        yield entry
+        if overload:
+            name, _, rest = entry["schema"].partition("(")
+            rest = rest.replace("*, ", "*, Generator? generator, ", 1)
+            schema = f"{name.partition('.')[0]}.{overload}({rest}"
+            yield entry | {"schema": schema}
+
+
 def load_family(path, family):
     with path.open("rb") as file:
         table = tomllib.load(file)
     rows = []
-    for entry in table["ops"]:
+    for entry in with_generator_overloads(table["ops"]):
         where = f"{path.name}: {entry.get('schema', entry)}"
         unknown = set(entry) - FIELDS
         if unknown:

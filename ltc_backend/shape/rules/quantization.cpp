@@ -56,8 +56,7 @@ bool shape_rules::fake_quantize_channels(const Arguments &arguments,
               "dimensions of scale and zero-point are not consistent with "
               "input tensor");
   // PyTorch's kernel (2.13) only accepts bfloat16 scales for some operands.
-  TORCH_CHECK(arguments.dtype(1) == ScalarType::Float,
-              "Scale must be Float or BFloat16, found ",
+  TORCH_CHECK(arguments.dtype(1) == ScalarType::Float, "a scale of dtype ",
               c10::toString(arguments.dtype(1)));
   checkZeroPoint(arguments.dtype(2));
   return addQuantized(arguments, dtype, results, 4);
