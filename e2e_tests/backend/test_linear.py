@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -25,7 +26,7 @@ def both(compute) -> None:
     for lazy, eager in zip(compute("lazy"), compute("cpu"), strict=True):
         tolerance = {"rtol": 5e-2, "atol": 0.1} if eager.dtype == torch.bfloat16 else {}
         assert lazy.stride() == eager.stride()
-        torch.testing.assert_close(lazy.detach().cpu(), eager.detach(), **tolerance)
+        assert_close(lazy, eager, **tolerance)
 
 
 def layer(device: str, dtype=torch.float32, bias: bool = True) -> nn.Linear:
@@ -202,3 +203,16 @@ def test_autocast_and_transforms() -> None:
         return [y, rows["weight"], rows["bias"]]
 
     both(compute)
+
+
+@pytest.mark.parametrize("beta", [0, 0.0])
+def test_an_ignored_addend_is_not_read(beta: float) -> None:
+    """Attention calls `baddbmm` with an uninitialized addend and beta=0."""
+    a, b = torch.rand(2, 3, 4), torch.rand(2, 4, 5)
+    addend = torch.full((2, 3, 5), float("nan"))
+    lazy = [x.to("lazy") for x in (addend, a, b)]
+    with torch_ltc.config(tier="compile"):
+        result = torch.baddbmm(*lazy, beta=beta, alpha=0.5)
+        program = torch_ltc.debug.dump(result, "torch")
+        assert "aten.add" not in program
+        assert_close(result, torch.baddbmm(addend, a, b, beta=beta, alpha=0.5))

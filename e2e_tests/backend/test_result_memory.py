@@ -75,6 +75,30 @@ def test_a_result_has_no_memory_before_its_op_runs() -> None:
     assert result[-1].item() == size
 
 
+WRITERS: dict[str, Callable[[Tensor], Tensor]] = {
+    "product": lambda x: x @ x,
+    "elementwise": torch.exp,
+    "resized image": lambda x: nn.functional.interpolate(x[None, None], scale_factor=1.0, mode="bicubic"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_kernels_write_results_to_their_memory(name: str) -> None:
+    """An `out` kernel gets the memory of the result, so no second copy exists."""
+    x = torch.rand(512, 512)
+    lazy = x.to("lazy")
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    torch.accelerator.reset_peak_memory_stats()
+    before = torch_ltc.metrics()["memory"]["allocated_bytes"]
+    result = WRITERS[name](lazy)
+    torch_ltc.mark_step()
+    torch_ltc.wait_device_ops()
+    peak = torch_ltc.metrics()["memory"]["peak_allocated_bytes"]
+    assert (peak - before) / x.nbytes == pytest.approx(1, abs=0.1)
+    assert_close(result, WRITERS[name](x))
+
+
 def swap(a: Tensor, b: Tensor) -> list[Tensor]:
     old = a.clone()
     a.copy_(b)

@@ -32,14 +32,21 @@ struct OverlapRule {
   /// Whether the op first copies `self` to the written tensor, unless they are
   /// the same tensor.
   bool selfIsCopied = false;
+  /// Whether the op writes nothing to real tensors.
+  bool writesComplex = false;
+  /// Whether the op accepts a written tensor on another device, and does
+  /// nothing if its second operand is the written tensor.
+  bool copies = false;
 };
 
 const OverlapRule inPlaceOps[] = {
     {"aten::addbmm_", Overlap::None},
     {"aten::addmm_", Overlap::None},
     {"aten::addr_", Overlap::Part},
-    {"aten::conj_physical_", Overlap::None},
-    {"aten::copy_", Overlap::Part},
+    {.op = "aten::conj_physical_",
+     .reads = Overlap::None,
+     .writesComplex = true},
+    {.op = "aten::copy_", .reads = Overlap::Part, .copies = true},
     {"aten::cumprod_", Overlap::Part},
     {"aten::cumsum_", Overlap::Part},
     {"aten::fill_.Tensor", Overlap::None},
@@ -172,10 +179,7 @@ class CheckedWrite final : public c10::OperatorKernel {
 public:
   CheckedWrite(const OperatorHandle &op, const OverlapRule &row,
                c10::SafeKernelFunction previous)
-      : row(row),
-        isConjugation(op.operator_name().name == "aten::conj_physical_"),
-        isCopy(op.operator_name().name == "aten::copy_"),
-        previous(std::move(previous)) {
+      : row(row), previous(std::move(previous)) {
     const auto &arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       bool isWritten =
@@ -203,13 +207,13 @@ private:
                    c10::ArrayRef<IValue> arguments) const {
     if (output.defined() && output.device().is_lazy())
       check(output, arguments);
-    else if (output.defined() && !isCopy)
+    else if (output.defined() && !row.copies)
       checkWrittenDevice(output, arguments, row.op);
   }
 
   void check(const at::Tensor &output, c10::ArrayRef<IValue> arguments) const {
-    if ((isConjugation && !output.is_complex()) ||
-        (isCopy && arguments[1].toTensor().is_same(output)))
+    if ((row.writesComplex && !output.is_complex()) ||
+        (row.copies && arguments[1].toTensor().is_same(output)))
       return; // writes nothing
     // PyTorch recognizes this message and appends advice to it.
     for (size_t i : read)
@@ -253,7 +257,6 @@ private:
   }
 
   OverlapRule row;
-  bool isConjugation, isCopy;
   c10::SmallVector<size_t, 4> written, read;
   std::optional<size_t> accumulate; // position of the argument
   c10::SafeKernelFunction previous;

@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
-#include "ir/other_ops.h"
 #include "tracing/boxed_kernels.h"
 
 #include <ATen/core/Tensor.h>
@@ -77,8 +76,7 @@ std::optional<OperatorHandle> viewOf(const OperatorHandle &copy) {
 
 void torch_ltc::registerViewCopies(const AtenOps &ops) {
   for (const OperatorHandle &copy : ops) {
-    if (!copy.hasTag(at::Tag::view_copy) ||
-        holds(OpFact::IsInternal, copy.operator_name().name))
+    if (!copy.hasTag(at::Tag::view_copy))
       continue;
     std::optional<OperatorHandle> view = viewOf(copy);
     // Keeps kernels that Python has registered (for example, of narrow_copy).

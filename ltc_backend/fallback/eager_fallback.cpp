@@ -18,7 +18,6 @@
 #include "graph/live_tensors.h"
 #include "ir/op_counters.h"
 #include "ir/op_record.h"
-#include "ir/other_ops.h"
 #include "ir/tensor_arguments.h"
 #include "memory/blocking.h"
 #include "memory/lazy_device.h"
@@ -264,13 +263,6 @@ bool isOfOtherLayout(const IValue &value) {
          (isSparse(value.toTensor()) || hasSharedLayout(value.toTensor()));
 }
 
-/// Whether the op's arguments may mix lazy and CPU tensors, as those of a
-/// custom op may.
-bool mayMixDevices(const c10::OperatorHandle &op) {
-  const std::string &name = op.operator_name().name;
-  return !name.starts_with("aten::") || holds(OpFact::MixesDevices, name);
-}
-
 /// Throws if lazy tensors and tensors of other devices are mixed. Tensors of
 /// rank 0 may be on any device, because they are used like numbers.
 void checkSameDevice(const c10::OperatorHandle &op,
@@ -407,7 +399,8 @@ void torch_ltc::runFallback(const c10::OperatorHandle &op,
   size_t begin = stack.size() - op.schema().arguments().size();
   if (std::any_of(stack.begin() + begin, stack.end(), isOfOtherLayout))
     return run(op, stack, reason, &runByLayout);
-  if (!mayMixDevices(op))
+  // Custom ops may mix lazy and CPU tensors.
+  if (op.operator_name().name.starts_with("aten::"))
     checkSameDevice(op, stack);
   checkHasCpuKernel(op);
   checkUncheckedOperands(op, stack);

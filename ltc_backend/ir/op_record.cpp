@@ -115,8 +115,9 @@ bool resolve(OpRecord &record) {
     spec.kind = argumentKindOf(argument);
     spec.name = argument.name();
     spec.isDim = spec.kind != ArgumentKind::Tensor && isDimName(spec.name);
-    spec.isDynamicScalar = contains(numbers, spec.name + "!");
-    spec.isConstantAtZero = spec.name == "beta";
+    spec.isConstantAtZero = contains(numbers, spec.name + "!=0");
+    spec.isDynamicScalar =
+        spec.isConstantAtZero || contains(numbers, spec.name + "!");
     spec.varies = contains(numbers, spec.name);
     record.hasVaryingNumbers |= spec.varies;
     if (spec.varies)

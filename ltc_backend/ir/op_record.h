@@ -62,8 +62,8 @@ enum class ArgumentKind : uint8_t {
 struct ArgumentSpec {
   ArgumentKind kind;
   bool isDim = false; // a dimension, counted from the end if negative
-  /// Whether a value of 0 isn't a dynamic scalar, because the op then ignores
-  /// the operand that the argument scales, even NaNs in it.
+  /// Whether a value of 0 is a constant: the program then doesn't read the
+  /// operand that the argument scales.
   bool isConstantAtZero = false;
   // Columns `parameters`, `varies` and `sizes` of the op table.
   bool isDynamicScalar = false; // always a dynamic scalar of the program
@@ -90,7 +90,7 @@ struct OpRecord {
   DTypeRule dtypeRule;
   StrideRule strideRule;
   TraceKind traceKind;
-  const char *varies;  // columns `varies`, `parameters`: "start,end,alpha!"
+  const char *varies;  // columns `varies`, `parameters`: "end,alpha!,beta!=0"
   const char *sizes;   // "start,end": column `sizes`
   const char *element; // column `element`; "" if none
   const char *updatedOperands; // "0,2,3": column `updates`

@@ -26,16 +26,9 @@ constexpr OtherOp otherOps[] = {
     {OpFact::IsComposed, "aten::is_pinned"},
     {OpFact::IsComposed, "aten::is_same_size"},
     {OpFact::IsComposed, "aten::sparse_dim"},
-    {OpFact::MixesDevices, "aten::_copy_from*"},
-    {OpFact::MixesDevices, "aten::_ctc_loss*"},
-    {OpFact::MixesDevices, "aten::_fused*"},
-    {OpFact::MixesDevices, "aten::_nested*"},
-    {OpFact::MixesDevices, "aten::_pack*"},
     // The gradients of `to_padded_tensor` and `unbind` call these.
     {OpFact::MakesNested, "aten::_nested_from_padded"},
     {OpFact::MakesNested, "aten::_nested_tensor_from_tensor_list"},
-    {OpFact::IsInternal, "aten::_*"}, // by PyTorch's convention
-    {OpFact::IsInternal, "aten::lift_fresh_copy"},
 };
 
 bool includes(std::string_view pattern, std::string_view op) {

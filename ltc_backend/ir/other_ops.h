@@ -19,15 +19,9 @@ enum class OpFact : uint8_t {
   /// only calls functional ops and views. The op runs as the ops that it calls;
   /// all other ops with such a kernel get the fallback.
   IsComposed,
-  /// Calls that run eagerly may mix lazy and CPU tensors: the op accepts CPU
-  /// tensors as indices or lengths, or only PyTorch's composites call it.
-  MixesDevices,
   /// The op makes a nested tensor, which functionalization can't wrap, from
   /// dense operands.
   MakesNested,
-  /// Among the ops that copy a view: only PyTorch calls the op, so its result
-  /// may report the strides of the view.
-  IsInternal,
 };
 
 /// Whether the table lists the op ("aten::_unsafe_index.Tensor") with the fact.

@@ -250,6 +250,7 @@ class Row:
     torch_mlir: bool
     varies: list
     parameters: list
+    constant_at_zero: list  # those of `parameters` that are constants if they are 0
     sizes: list
     element: str
     updates: list
@@ -344,6 +345,9 @@ def load_family(path, family):
             "updates": [0],
         }
         fields |= table["default"] | entry
+        zeros = [p[:-3] for p in fields["parameters"] if p.endswith("!=0")]
+        fields["constant_at_zero"] = zeros
+        fields["parameters"] = [p.removesuffix("!=0") for p in fields["parameters"]]
         fields["flags"] = [flag for flag in FLAGS if fields.pop(flag, False)]
         name, arguments, results = parse_schema(fields.pop("schema"), where)
         fields.setdefault("emit", name)

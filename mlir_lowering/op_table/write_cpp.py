@@ -76,7 +76,11 @@ def varying_lists(rows):
 def numbers_of_programs(row):
     """Returns the names of the arguments that may be dynamic scalars. An argument with the
     suffix "!" always is one; any other becomes one once its value has differed."""
-    return ",".join([*row.varies, *(f"{name}!" for name in row.parameters)])
+    parameters = (
+        f"{name}!=0" if name in row.constant_at_zero else f"{name}!"
+        for name in row.parameters
+    )
+    return ",".join([*row.varies, *parameters])
 
 
 def updated_operands(row):
