@@ -14,6 +14,7 @@
 #include "execution/expected_trace.h"
 #include "execution/program_choice.h"
 #include "execution/recording.h"
+#include "execution/step_observers.h"
 #include "graph/effects.h"
 #include "graph/tensor_names.h"
 #include "graph/trace_cache.h"
@@ -209,34 +210,11 @@ HostDataPtr makeOutput(const Program &program, size_t index, const Graph &graph,
   return data;
 }
 
-/// Named parameters that the step replaces but can't overwrite, with the
-/// reasons.
-std::vector<std::pair<std::string, std::string>>
-undonated(const Program &program, const Graph &graph,
-          const std::vector<bool> &donatable,
-          const std::vector<HostDataPtr> &results) {
-  std::vector<std::pair<std::string, std::string>> found;
-  for (size_t i = 0; i < results.size(); ++i) {
-    if (program.outputs[i].place != OutputPlace::Fresh ||
-        results[i]->name().empty())
-      continue;
-    for (size_t p = 0; p < graph.parameters.size(); ++p)
-      if (graph.parameters[p]->name() == results[i]->name())
-        found.emplace_back(
-            results[i]->name(),
-            donatable[p] ? "the program still reads it when the new value is "
-                           "written"
-            : graph.parameters[p]->sharesBuffer()
-                ? "its memory is shared with another tensor"
-                : "something else holds its old value");
-  }
-  return found;
-}
-
-/// Adds the buffers of the graph's parameters and results to the step. Returns
-/// the results' data.
-std::vector<HostDataPtr> addBuffers(const Graph &graph, const Program &program,
-                                    ScheduledStep &step) {
+/// Adds the buffers of the graph's parameters and results to the step, and
+/// gives the results' data to the tensors. Returns the data.
+std::vector<HostDataPtr> assignResults(const Roots &roots, const Graph &graph,
+                                       const Program &program,
+                                       ScheduledStep &step) {
   std::vector<HostDataPtr> results;
   for (size_t i = 0; i < graph.results.size(); ++i) {
     ResultRef ref = graph.results[i];
@@ -252,6 +230,8 @@ std::vector<HostDataPtr> addBuffers(const Graph &graph, const Program &program,
     step.parameters.push_back(parameter->buffer());
     step.producers.push_back(parameter->producer());
   }
+  for (size_t i = 0; i < roots.tensors.size(); ++i)
+    roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
   return results;
 }
 
@@ -292,23 +272,9 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
 
   ScheduledStep step;
   step.headStart = stepGraph.takeHeadStart(*program);
-  std::vector<HostDataPtr> results = addBuffers(graph, *program, step);
-  for (size_t i = 0; i < roots.tensors.size(); ++i)
-    roots.tensors[i]->setData(roots.values[i], results[graph.resultOfRoot[i]]);
-  nameData();
-  if (chosen.origin != "memory" && !program->isPlaceholder()) {
-    auto names = undonated(*program, graph, chosen.donatable, results);
-    explainUndonated(names, chosen.location);
-    setUndonated(program->name, std::move(names));
-  }
-  if (Recording *recording = Recording::current())
-    recording->noteRun(program, graph.parameters, results, roots.tensors,
-                       graph.resultOfRoot, graph.scalars);
-
-  if (config().source_info.get())
-    for (const GraphNode *node : graph.nodes)
-      step.nodeLocations.push_back(
-          node->isData() ? 0 : static_cast<const OpNode *>(node)->location());
+  std::vector<HostDataPtr> results =
+      assignResults(roots, graph, *program, step);
+  callObservers({graph, chosen, roots.tensors, results, step});
   step.scalars = std::move(graph.scalars);
   step.program = program;
   step.number = stepCounter.load();
@@ -318,8 +284,6 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   lastStep = {step.completion, program};
   if (full && step.isAwaited && trigger != Trigger::Cut)
     ExpectedTraces::ofThisThread().expectAgain(program, numThreadsOfSteps());
-  step.location =
-      shortText(chosen.location ? chosen.location : captureLocationIfWanted());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
   CompletionPtr completion = step.completion;
   logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
