@@ -80,7 +80,7 @@ private:
       if (jobs.empty() && !isEnding) {
         lock.unlock();
         limit.reset();
-        giveBackCompilerMemory();
+        releaseCompilerMemory();
         lock.lock();
       }
       isBusy = false;

@@ -46,7 +46,7 @@ std::atomic<Clock::rep> nextTime{0};
 
 void torch_ltc::noteCompilerUse() { stepsLeft = kStepsUntilIdle; }
 
-void torch_ltc::giveBackCompilerMemory() {
+void torch_ltc::releaseCompilerMemory() {
   if (isCompilerLoaded()) {
     const CompilerLibrary &library = compilerLibrary();
     library.ltcCompilerReleaseMemory(library.compiler);
@@ -57,7 +57,7 @@ void torch_ltc::giveBackCompilerMemory() {
   malloc_trim(0);
 }
 
-void torch_ltc::giveBackIdleLibraries() {
+void torch_ltc::releaseIdleLibraryPages() {
   if (stepsLeft.load(std::memory_order_relaxed) <= 0)
     return;
   if (isCompilingInBackground())
@@ -73,7 +73,7 @@ void torch_ltc::giveBackIdleLibraries() {
   // to one for each parameter: these steps can't donate buffers that the loop's
   // set-up still holds.
   memoryPool().release();
-  giveBackCompilerMemory();
+  releaseCompilerMemory();
   count(Counter::idle_releases);
   const Clock::time_point end = Clock::now();
   const Clock::duration cost =

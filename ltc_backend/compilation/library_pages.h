@@ -26,13 +26,13 @@ void noteCompilerUse();
 /// compilations have freed. To be called by the background compiler when it has
 /// nothing more to do, so that its memory isn't needed on top of the new
 /// program's.
-void giveBackCompilerMemory();
+void releaseCompilerMemory();
 
 /// After some steps without a new program or a compilation, does the same, and
 /// releases cached buffers. This takes a few milliseconds, and is repeated so
 /// rarely that it costs at most a hundredth of the time. To be called after
 /// each step, by the thread that ran the step.
-void giveBackIdleLibraries();
+void releaseIdleLibraryPages();
 
 /// While an object of this class exists, the pages of the compiler's and the
 /// runtime's libraries, and of their dependencies, are released whenever the

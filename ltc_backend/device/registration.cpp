@@ -351,10 +351,10 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerInPlaceKernels(ops);
   registerOverlapChecks();
   registerFillsOfCpuTensors();
-  registerShapesInPlace();
+  registerInPlaceViewChecks();
   registerMetaShortcuts();
   registerViewErrors();
-  registerAsStridedOfMemory();
+  registerAsStridedOnStorage();
   registerViewInverses();
   registerMathBits();
   registerResizeInMemory();

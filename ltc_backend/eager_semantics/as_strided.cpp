@@ -304,7 +304,7 @@ private:
 
 } // namespace
 
-void torch_ltc::registerAsStridedOfMemory() {
+void torch_ltc::registerAsStridedOnStorage() {
   SilentRegistration silence;
   constexpr auto key = c10::DispatchKey::Functionalize;
   registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}), key);

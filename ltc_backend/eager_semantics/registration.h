@@ -30,7 +30,7 @@ void registerMetaShortcuts();
 void registerViewErrors();
 /// Wraps kernels at key Functionalize; see as_strided.cpp and
 /// view_inverses.cpp.
-void registerAsStridedOfMemory();
+void registerAsStridedOnStorage();
 void registerViewInverses();
 /// Registers kernels for conjugate and negative views, and for views with a
 /// different dtype; see math_bits.cpp and reinterpreting_views.cpp.
@@ -51,7 +51,7 @@ void registerInPlaceKernels(const AtenOps &ops);
 void registerOtherDevices(const AtenOps &ops);
 void registerFillsOfCpuTensors();
 void registerOverlapChecks();
-void registerShapesInPlace();
+void registerInPlaceViewChecks();
 /// Registers kernels that move and inspect sparse tensors, and kernels for
 /// dense tensors that create sparse ones. The kernels of all other ops are
 /// registered when the first sparse tensor is created.

@@ -131,7 +131,7 @@ void torch_ltc::replayLike(const at::Tensor &view, const at::Tensor &same) {
            {info.base_, info.view_fn().clone_and_set(), info.rev_view_fn()});
 }
 
-void torch_ltc::registerShapesInPlace() {
+void torch_ltc::registerInPlaceViewChecks() {
   SilentRegistration silence;
   struct Row {
     c10::OperatorName inPlace, view;

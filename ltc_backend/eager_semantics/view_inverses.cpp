@@ -49,8 +49,8 @@ at::ScalarType integersOfSize(size_t bytes) {
 }
 
 /// The view that torch recorded, with a different inverse.
-struct OtherInverse : ViewMeta {
-  explicit OtherInverse(ViewMetaPtr recorded)
+struct ViewMetaWithFixedInverse : ViewMeta {
+  explicit ViewMetaWithFixedInverse(ViewMetaPtr recorded)
       : ViewMeta(recorded->has_symbolic_inputs, recorded->is_multi_output,
                  recorded->is_as_strided, recorded->out_index),
         recorded(std::move(recorded)) {}
@@ -125,8 +125,8 @@ Tensor withElements(const Tensor &base, const Tensor &mutated,
 /// The inverse of `expand`. Eager rejects writes of different values to one
 /// element. So any of the copies that differ from the old element may be
 /// chosen.
-struct ExpandView final : OtherInverse {
-  using OtherInverse::OtherInverse;
+struct ExpandView final : ViewMetaWithFixedInverse {
+  using ViewMetaWithFixedInverse::ViewMetaWithFixedInverse;
 
 private:
   Tensor inverse(const Tensor &base, const Tensor &mutated) override {
@@ -149,9 +149,10 @@ private:
 
 /// The inverse of `unfold`, for windows that overlap, are adjacent, or have
 /// gaps between them.
-struct UnfoldView final : OtherInverse {
+struct UnfoldView final : ViewMetaWithFixedInverse {
   UnfoldView(ViewMetaPtr recorded, int64_t dim, int64_t size, int64_t step)
-      : OtherInverse(std::move(recorded)), dim(dim), size(size), step(step) {}
+      : ViewMetaWithFixedInverse(std::move(recorded)), dim(dim), size(size),
+        step(step) {}
 
 private:
   Tensor inverse(const Tensor &base, const Tensor &mutated) override {
@@ -191,8 +192,8 @@ private:
 
 /// The inverse of an `as_strided` in which some elements share a position in
 /// memory.
-struct OverlappingView final : OtherInverse {
-  using OtherInverse::OtherInverse;
+struct OverlappingView final : ViewMetaWithFixedInverse {
+  using ViewMetaWithFixedInverse::ViewMetaWithFixedInverse;
 
 private:
   /// Each element of the base gets the value at the last written position of

@@ -323,7 +323,7 @@ private:
       endComputing();
     }
     changed.notify_all();
-    giveBackIdleLibraries();
+    releaseIdleLibraryPages();
     memoryPool().noteRun();
   }
 

@@ -53,9 +53,9 @@ namespace torch_ltc {
 
 /// A node that exists as long as the tree or a reference holds it. References
 /// are ordinary shared pointers, whose count is in the node itself.
-class RecordedOp final : public OpNode {
+class CachedNode final : public OpNode {
 public:
-  RecordedOp(const TracedCall &call, AttributeListPtr attributes,
+  CachedNode(const TracedCall &call, AttributeListPtr attributes,
              std::vector<torch::lazy::Shape> shapes)
       : OpNode(call.record, call.operands, std::move(attributes), call.scalars,
                std::move(shapes)),
@@ -100,41 +100,43 @@ public:
   /// while the node has references.
   NodePtr reference() {
     holders.fetch_or(byReferences, std::memory_order_relaxed);
-    return NodePtr(this, LetGo(), InNode<RecordedOp>{this});
+    return NodePtr(this, ReleaseOperands(), CountAllocator<CachedNode>{this});
   }
 
-  void dropByTree() { giveUp(byTree); }
+  void dropByTree() { release(byTree); }
 
-  std::vector<RecordedOp *> continuations; // the most recently used first
+  std::vector<CachedNode *> continuations; // the most recently used first
   std::vector<std::shared_ptr<KnownGraph>> graphs;
   uint64_t traceNumber = 0;
 
 private:
   static constexpr int byTree = 1, byReferences = 2;
 
-  struct LetGo {
-    void operator()(RecordedOp *op) const { op->releaseOperands(); }
+  struct ReleaseOperands {
+    void operator()(CachedNode *op) const { op->releaseOperands(); }
   };
 
   /// An allocator that stores the reference count in the node. The node is free
   /// when the standard library frees the count's memory, which is its last
   /// access to the count.
-  template <typename T> struct InNode {
+  template <typename T> struct CountAllocator {
     using value_type = T;
-    RecordedOp *op;
-    explicit InNode(RecordedOp *op) : op(op) {}
-    template <typename U> InNode(const InNode<U> &other) : op(other.op) {}
+    CachedNode *op;
+    explicit CountAllocator(CachedNode *op) : op(op) {}
+    template <typename U>
+    CountAllocator(const CountAllocator<U> &other) : op(other.op) {}
     T *allocate(size_t) {
       static_assert(sizeof(T) <= sizeof(op->count));
       return reinterpret_cast<T *>(op->count);
     }
-    void deallocate(T *, size_t) { op->giveUp(byReferences); }
-    template <typename U> bool operator==(const InNode<U> &other) const {
+    void deallocate(T *, size_t) { op->release(byReferences); }
+    template <typename U>
+    bool operator==(const CountAllocator<U> &other) const {
       return op == other.op;
     }
   };
 
-  void giveUp(int holder) {
+  void release(int holder) {
     if (holders.fetch_and(~holder, std::memory_order_acq_rel) == holder)
       delete this;
   }
@@ -154,7 +156,7 @@ TraceCache &TraceCache::ofThisThread() {
   return cache;
 }
 
-std::vector<RecordedOp *> &TraceCache::continuations() {
+std::vector<CachedNode *> &TraceCache::continuations() {
   return last ? last->continuations : starts;
 }
 
@@ -173,16 +175,16 @@ bool TraceCache::begin() {
 bool TraceCache::holds(const GraphNode *node) const {
   if (!static_cast<const OpNode *>(node)->isRecorded())
     return false;
-  return static_cast<const RecordedOp *>(node)->traceNumber == traceNumber;
+  return static_cast<const CachedNode *>(node)->traceNumber == traceNumber;
 }
 
 NodePtr TraceCache::follow(const TracedCall &call) {
   if (state != State::Following && (state == State::Lost || !begin()))
     return nullptr;
   c10::ScalarType defaultType = c10::get_default_dtype_as_scalartype();
-  std::vector<RecordedOp *> &next = continuations();
+  std::vector<CachedNode *> &next = continuations();
   for (auto it = next.begin(); it != next.end(); ++it) {
-    RecordedOp *op = *it;
+    CachedNode *op = *it;
     if (!op->fits(call, defaultType))
       continue;
     if (it != next.begin())
@@ -220,12 +222,12 @@ NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
     return std::make_shared<OpNode>(call.record, call.operands,
                                     std::move(attributes), call.scalars,
                                     std::move(shapes));
-  std::vector<RecordedOp *> &next = continuations();
+  std::vector<CachedNode *> &next = continuations();
   if (next.size() == (last ? kMaxContinuations : kMaxStarts)) {
     drop(next.back());
     next.pop_back();
   }
-  auto *op = new RecordedOp(call, std::move(attributes), std::move(shapes));
+  auto *op = new CachedNode(call, std::move(attributes), std::move(shapes));
   op->traceNumber = traceNumber;
   next.insert(next.begin(), op);
   last = op;
@@ -279,11 +281,11 @@ void TraceCache::endTrace() {
   state = State::Start;
 }
 
-void TraceCache::drop(RecordedOp *branch) {
+void TraceCache::drop(CachedNode *branch) {
   ++numDrops;
-  std::vector<RecordedOp *> stack{branch};
+  std::vector<CachedNode *> stack{branch};
   while (!stack.empty()) {
-    RecordedOp *op = stack.back();
+    CachedNode *op = stack.back();
     stack.pop_back();
     stack.insert(stack.end(), op->continuations.begin(),
                  op->continuations.end());
@@ -294,7 +296,7 @@ void TraceCache::drop(RecordedOp *branch) {
 
 /// Drops the tree; the rest of this trace isn't cached.
 void TraceCache::forget() {
-  for (RecordedOp *op : starts)
+  for (CachedNode *op : starts)
     drop(op);
   starts.clear();
   last = nullptr;

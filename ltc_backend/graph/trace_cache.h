@@ -34,7 +34,7 @@
 
 namespace torch_ltc {
 
-class RecordedOp;
+class CachedNode;
 
 /// A call of an op, with its arguments as read by the tracer.
 struct TracedCall {
@@ -89,19 +89,19 @@ public:
   uint64_t generation() const { return numDrops; }
 
 private:
-  friend class RecordedOp;
+  friend class CachedNode;
   enum class State { Start, Following, Lost };
-  std::vector<RecordedOp *> &continuations();
+  std::vector<CachedNode *> &continuations();
   bool begin();
   bool leavesBranch() const;
   /// Whether the node was created or reused in this trace, by this thread.
   bool holds(const GraphNode *node) const;
-  void drop(RecordedOp *branch);
+  void drop(CachedNode *branch);
   void forget();
 
   State state = State::Start;
-  RecordedOp *last = nullptr; // the trace's last op so far
-  std::vector<RecordedOp *> starts;
+  CachedNode *last = nullptr; // the trace's last op so far
+  std::vector<CachedNode *> starts;
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace
   int64_t numDivergedInTurn = 0;            // successive traces that differed

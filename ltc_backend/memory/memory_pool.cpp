@@ -48,7 +48,7 @@ void *obtain(size_t bytes) {
   return memory == MAP_FAILED ? nullptr : memory;
 }
 
-void giveBack(void *memory, size_t bytes) {
+void releaseMemory(void *memory, size_t bytes) {
   if (bytes < mappedSize)
     std::free(memory);
   else
@@ -94,7 +94,7 @@ void MemoryPool::free(void *memory, size_t bytes) {
       return;
     }
   }
-  giveBack(memory, size);
+  releaseMemory(memory, size);
 }
 
 void MemoryPool::noteRun() {
@@ -161,7 +161,7 @@ bool MemoryPool::shrinkCache(int64_t limit) {
     return false;
   for (auto &[size, list] : freeLists)
     while (!list.empty() && statistics.cached > limit) {
-      giveBack(list.back(), size);
+      releaseMemory(list.back(), size);
       list.pop_back();
       statistics.cached -= int64_t(size);
     }

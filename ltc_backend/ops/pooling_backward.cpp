@@ -85,7 +85,7 @@ private:
         op.operand(0).shape().sizes() != self.sizes())
       return false;
     ArgumentWalk walk(forward, row.forwardArguments(arguments));
-    return walk.obstacle().empty() &&
+    return walk.fallbackReason().empty() &&
            c10::ArrayRef<Word>(op.attributes()->words) ==
                c10::ArrayRef<Word>(walk.attributes.words);
   }

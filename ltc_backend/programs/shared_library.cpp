@@ -37,7 +37,7 @@ std::optional<std::set<uintptr_t>> before;
 
 /// Whether `openLibrary` loaded the library at `address`, directly or as a
 /// dependency that wasn't loaded before.
-bool isBroughtByOurs(uintptr_t address) {
+bool wasLoadedByBackend(uintptr_t address) {
   std::scoped_lock lock(mutex);
   return brought.contains(address) || (before && !before->contains(address));
 }
@@ -100,7 +100,7 @@ void *torch_ltc::openLibrary(const std::string &path, const char *what) {
 void torch_ltc::releaseLibraryPages() {
   dl_iterate_phdr(
       [](dl_phdr_info *library, size_t, void *) {
-        if (isBroughtByOurs(library->dlpi_addr))
+        if (wasLoadedByBackend(library->dlpi_addr))
           releasePages(library);
         return 0;
       },

@@ -33,7 +33,7 @@ bool torch_ltc::isSupportedDType(ScalarType type) {
   }
 }
 
-std::string torch_ltc::dtypeObstacle(ScalarType type) {
+std::string torch_ltc::dtypeReason(ScalarType type) {
   if (isSupportedDType(type))
     return "";
   return c10::isComplexType(type) ? "complex numbers"
@@ -56,7 +56,7 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   // A call that requests pinned memory runs eagerly, so that eager raises its
   // own error.
   if (value.isBool() && value.toBool() && spec.name == "pin_memory")
-    return giveUp("pinned memory");
+    return markUntraceable("pinned memory");
   if (value.isNone() || spec.kind == ArgumentKind::Ignored)
     return attributes.none();
   switch (spec.kind) {
@@ -77,7 +77,7 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
   case ArgumentKind::DType: {
     auto type = ScalarType(value.toInt());
     if (!isSupportedDType(type))
-      return giveUp(dtypeObstacle(type));
+      return markUntraceable(dtypeReason(type));
     attributes.header(Tag::dtype);
     return attributes.word(int64_t(type));
   }
@@ -88,7 +88,7 @@ void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
 
 void ArgumentWalk::addOperand(const at::Tensor &tensor) {
   if (!isSupportedDType(tensor.scalar_type()))
-    return giveUp(dtypeObstacle(tensor.scalar_type()));
+    return markUntraceable(dtypeReason(tensor.scalar_type()));
   hasStridedOperand |= !hasPackedStrides(tensor);
   operands.push_back(tensorDataOf(tensor)->value());
 }
@@ -101,7 +101,7 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
   if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
     refuseCpuTensor(spec, tensor);
   if (!isSupportedDType(tensor.scalar_type())) // promotion rejects some dtypes
-    return giveUp(dtypeObstacle(tensor.scalar_type()));
+    return markUntraceable(dtypeReason(tensor.scalar_type()));
   typeState = at::native::update_result_type_state(tensor, typeState);
   if (!isLazy)
     return visitNumberTensor(tensor);
@@ -112,7 +112,7 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
 void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   ScalarType type = tensor.scalar_type();
   if (!isSupportedDType(type))
-    return giveUp(dtypeObstacle(type));
+    return markUntraceable(dtypeReason(type));
   bool isFloat = c10::isFloatingType(type);
   bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   // Wrapped floats take part in promotion with the default dtype.
@@ -167,11 +167,11 @@ void ArgumentWalk::visitTensorList(const ArgumentSpec &spec,
   attributes.header(Tag::operandList, uint32_t(tensors.size()));
   for (const at::Tensor &tensor : tensors) {
     if (!tensor.defined())
-      return giveUp("an undefined tensor in a list");
+      return markUntraceable("an undefined tensor in a list");
     if (!tensor.device().is_lazy())
       refuseCpuTensor(spec, tensor);
     if (!isSupportedDType(tensor.scalar_type()))
-      return giveUp(dtypeObstacle(tensor.scalar_type()));
+      return markUntraceable(dtypeReason(tensor.scalar_type()));
     typeState = at::native::update_result_type_state(tensor, typeState);
     addOperand(tensor);
   }
@@ -189,7 +189,7 @@ void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
     const at::Tensor &tensor = *tensors[i];
     if (tensor.scalar_type() == ScalarType::Bool ||
         tensor.scalar_type() == ScalarType::Byte)
-      giveUp(
+      markUntraceable(
           "a mask as index: the number of selected elements depends on values");
     attributes.words[maskBegin + i / 64] |= Word(1ull << (i % 64));
     // Index tensors may be on the CPU, as with other devices.
@@ -202,9 +202,9 @@ void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
 
 void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
   if (value.isComplexDouble())
-    return giveUp("a complex number");
+    return markUntraceable("a complex number");
   if (value.isUnsigned() && !value.isInt())
-    return giveUp("a number above the largest int64");
+    return markUntraceable("a number above the largest int64");
   if (isPromotedNumber(spec.name))
     typeState =
         at::native::update_result_type_state(value.toScalar(), typeState);
@@ -242,7 +242,7 @@ void ArgumentWalk::visitNumber(const ArgumentSpec &spec, const IValue &value) {
     attributes.integer(spec.isDim ? normalizedDim(spec, value.toInt())
                                   : value.toInt());
   else
-    giveUp("argument '" + spec.name + "' of an unknown kind");
+    markUntraceable("argument '" + spec.name + "' of an unknown kind");
 }
 
 void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
@@ -266,7 +266,7 @@ void ArgumentWalk::visitNumberList(const ArgumentSpec &spec,
   } else if (value.isInt()) { // int[1] passed as a number
     attributes.integers(normalizedDim(spec, value.toInt()));
   } else {
-    giveUp("argument '" + spec.name + "' with symbolic sizes");
+    markUntraceable("argument '" + spec.name + "' with symbolic sizes");
   }
 }
 

@@ -26,7 +26,7 @@ public:
 
   /// Why the call can't be traced (for example, "complex numbers"); "" if it
   /// can.
-  const std::string &obstacle() const { return obstacleText; }
+  const std::string &fallbackReason() const { return reason; }
 
   AttributeWriter attributes;
   c10::SmallVector<torch::lazy::Value, 4> operands;
@@ -52,23 +52,23 @@ private:
   int64_t normalizedDim(const ArgumentSpec &spec, int64_t dim) const;
   [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,
                                     const at::Tensor &tensor) const;
-  void giveUp(std::string why) {
-    if (obstacleText.empty())
-      obstacleText = std::move(why);
+  void markUntraceable(std::string why) {
+    if (reason.empty())
+      reason = std::move(why);
   }
 
   const OpRecord &record;
   c10::ArrayRef<c10::IValue> arguments;
   at::native::ResultTypeState typeState;
   c10::SmallVector<size_t, 2> numberTensorWords; // positions of headers
-  std::string obstacleText;
+  std::string reason;
 };
 
 /// Whether programs support tensors of this type.
 bool isSupportedDType(c10::ScalarType type);
 /// Why an op on tensors of that type runs eagerly; "" if programs support the
 /// type.
-std::string dtypeObstacle(c10::ScalarType type);
+std::string dtypeReason(c10::ScalarType type);
 
 } // namespace torch_ltc
 

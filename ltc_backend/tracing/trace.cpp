@@ -129,13 +129,13 @@ enum class Otherwise { RunEagerly, Nothing };
 
 /// Why a call whose results have these shapes runs eagerly; "" if it is traced.
 /// Throws if the shapes show an error in the call.
-std::string obstacleOfResults(const OpRecord &record,
-                              c10::ArrayRef<IValue> arguments,
-                              c10::ArrayRef<torch::lazy::Shape> shapes) {
+std::string reasonOfResults(const OpRecord &record,
+                            c10::ArrayRef<IValue> arguments,
+                            c10::ArrayRef<torch::lazy::Shape> shapes) {
   for (const torch::lazy::Shape &shape : shapes)
     if (shape.scalar_type() != c10::ScalarType::Undefined &&
         !isSupportedDType(shape.scalar_type()))
-      return dtypeObstacle(shape.scalar_type());
+      return dtypeReason(shape.scalar_type());
   if (isIntegerConvolutionForBackend(record, shapes[0].scalar_type()))
     return "a convolution of integers";
   checkDivisor(record, arguments, shapes[0]);
@@ -194,9 +194,9 @@ Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
 /// Eagerly runs a call whose arguments can't be traced.
 std::vector<at::Tensor> runUntraceable(const OpRecord &record,
                                        c10::ArrayRef<IValue> arguments,
-                                       const std::string &obstacle,
+                                       const std::string &reason,
                                        StrideRule rule) {
-  std::vector<at::Tensor> results = runEagerly(record, arguments, obstacle);
+  std::vector<at::Tensor> results = runEagerly(record, arguments, reason);
   // Results under other rules keep the strides that eager gave them.
   if (rule == StrideRule::View || rule == StrideRule::LikeSelf)
     setGeometries(rule, record, arguments, results);
@@ -239,10 +239,10 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   else if (rule == StrideRule::LikeSelf && arguments[0].isTensor() &&
            hasRepeatedElements(arguments[0].toTensor()))
     rule = StrideRule::Preserve; // eager's result repeats no elements
-  if (!walk.obstacle().empty()) {
+  if (!walk.fallbackReason().empty()) {
     if (otherwise == Otherwise::Nothing)
       return {};
-    return runUntraceable(record, arguments, walk.obstacle(), rule);
+    return runUntraceable(record, arguments, walk.fallbackReason(), rule);
   }
   TracedCall call{.record = record, .promoted = walk.promoted};
   Lookup found;
@@ -266,9 +266,9 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   else
     expected.noteNew();
   if (!node) {
-    std::string obstacle = obstacleOfResults(record, arguments, found.shapes);
-    if (!obstacle.empty())
-      return runEagerly(record, arguments, obstacle);
+    std::string reason = reasonOfResults(record, arguments, found.shapes);
+    if (!reason.empty())
+      return runEagerly(record, arguments, reason);
     if (!found.attributes)
       found.attributes = internAttributes(record.id, call.words);
     node = TraceCache::ofThisThread().append(call, std::move(found.attributes),

@@ -60,7 +60,7 @@ LogicalResult ProgramCompiler::run(void (*build)(OpPassManager &),
 LogicalResult ProgramCompiler::lowerToContract() {
   auto build = [](OpPassManager &passes) {
     TorchPipelineOptions options;
-    options.legalOps = opsOfRuntime();
+    options.legalOps = getRuntimeLegalOps();
     buildTorchPipeline(passes, options);
   };
   if (failed(run(build, statistics.torch_seconds)))

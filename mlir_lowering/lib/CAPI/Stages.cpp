@@ -41,7 +41,7 @@ void torch_ltc::buildStagePipeline(StringRef stage,
   torchOptions.legalOps.assign(options.legal_ops,
                                options.legal_ops + options.legal_op_count);
   if (stage == "linalg" && !options.portable)
-    llvm::append_range(torchOptions.legalOps, opsOfRuntime());
+    llvm::append_range(torchOptions.legalOps, getRuntimeLegalOps());
   torchOptions.portable = stage == "torch" && options.portable;
   buildTorchPipeline(passes, torchOptions);
   if (stage == "linalg")

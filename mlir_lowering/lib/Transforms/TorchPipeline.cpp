@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-std::vector<std::string> torch_ltc::opsOfRuntime() {
+std::vector<std::string> torch_ltc::getRuntimeLegalOps() {
   return {"torch_ltc.attention", "torch_ltc.attention_backward",
           "torch_ltc.gru",       "torch_ltc.gru_backward",
           "torch_ltc.lstm",      "torch_ltc.lstm_backward",

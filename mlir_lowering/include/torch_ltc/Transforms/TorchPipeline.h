@@ -22,7 +22,7 @@ struct TorchPipelineOptions {
 
 /// Ops that our runtime computes directly, and that are decomposed for other
 /// compilers.
-std::vector<std::string> opsOfRuntime();
+std::vector<std::string> getRuntimeLegalOps();
 
 /// Adds the passes that lower a newly built module in the torch dialect to the
 /// backend contract.

@@ -50,7 +50,7 @@ Value ElementwiseBody::exactArg(unsigned position) {
   return convert(value, type, dtype);
 }
 
-Value ElementwiseBody::argTruth(unsigned position) {
+Value ElementwiseBody::argAsBool(unsigned position) {
   auto [value, type] = raw(position);
   return ScalarBuilder(builder, loc, type).truth(value);
 }

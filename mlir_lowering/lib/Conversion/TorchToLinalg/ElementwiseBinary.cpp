@@ -281,9 +281,9 @@ COMPARISON(Ge, ge)
   Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
     return s.binary<arith::Op>(s.operand(0), s.operand(1));                    \
   }
-BIT_OP(LogicalAnd, AndIOp, argTruth)
-BIT_OP(LogicalOr, OrIOp, argTruth)
-BIT_OP(LogicalXor, XOrIOp, argTruth)
+BIT_OP(LogicalAnd, AndIOp, argAsBool)
+BIT_OP(LogicalOr, OrIOp, argAsBool)
+BIT_OP(LogicalXor, XOrIOp, argAsBool)
 BIT_OP(BitwiseAnd, AndIOp, arg)
 BIT_OP(BitwiseOr, OrIOp, arg)
 BIT_OP(BitwiseXor, XOrIOp, arg)
@@ -322,12 +322,12 @@ Value torch_ltc::emitBitwiseRightShift(ElementwiseBody &s) {
 
 /// (condition, self, other)
 Value torch_ltc::emitWhere(ElementwiseBody &s) {
-  return s.select(s.argTruth(0), s.arg(1), s.arg(2));
+  return s.select(s.argAsBool(0), s.arg(1), s.arg(2));
 }
 
 /// (self, mask, value)
 Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
-  return s.select(s.argTruth(1), s.arg(2), s.arg(0));
+  return s.select(s.argAsBool(1), s.arg(2), s.arg(0));
 }
 
 /// The greater of x and the bound. If both are zero, whatever their signs,

@@ -35,7 +35,7 @@ public:
   /// the common dtype either.
   Value exactArg(unsigned position);
   /// Whether the operand isn't zero, whatever its dtype.
-  Value argTruth(unsigned position);
+  Value argAsBool(unsigned position);
   /// Rounds `value` to the common dtype, as kernels that compute in a 16-bit
   /// dtype do after each step (torch 2.13: logit, cubes, floor_divide of
   /// tensors).

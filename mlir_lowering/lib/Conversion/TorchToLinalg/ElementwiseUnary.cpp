@@ -136,7 +136,7 @@ Value torch_ltc::emitLogit(ElementwiseBody &s) {
 //===----------------------------------------------------------------------===//
 
 Value torch_ltc::emitLogicalNot(ElementwiseBody &s) {
-  return s.logicalNot(s.argTruth(0));
+  return s.logicalNot(s.argAsBool(0));
 }
 
 Value torch_ltc::emitIsnan(ElementwiseBody &s) { return s.isNan(s.arg(0)); }
