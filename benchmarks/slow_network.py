@@ -2,7 +2,7 @@
 
 Gloo's processes publish the addresses at which they listen in the group's store. A
 `SlowStore` replaces each by the address of a TCP forwarder, which delays the data and
-limits their rate. This needs neither root nor a kernel module.
+limits its rate. This needs neither root nor a kernel module.
 """
 
 from __future__ import annotations

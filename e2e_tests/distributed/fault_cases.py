@@ -1,5 +1,5 @@
-"""Cases in which some ranks differ, are late or end, and the errors of the others. Each
-rank of test_faults.py calls one of these functions."""
+"""Cases in which some ranks call different collectives, are late or exit, and the errors
+of the other ranks. Each rank of test_faults.py calls one of these functions."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Sizes:
 
 
 SMALL = Sizes({1: 3, 2: 4, 3: 6, 4: 4, 5: 2, 7: 1}, math.inf, 300)
-#: Kernels of several tiles and threads, and memory that small values don't get.
+#: Sizes for which kernels have several tiles and threads, and values have pooled memory.
 LARGE = Sizes(
     {1: 2, 2: 2, 3: 2, 5: 2, 8: 3, 33: 3, 64: 4, 100: 3, 257: 3, 1000: 3, 4096: 2},
     400_000,

@@ -65,8 +65,8 @@ EXTREMA = [
     Row("argmax", lambda a: a.argmax(1), (distinct(3, 4, 5),), NUMBERS, grad=False),
     Row("argmax-all", torch.argmax, (distinct(3, 4, 5),), NUMBERS, grad=False),
     Row("argmin", lambda a: a.argmin(0, keepdim=True), (distinct(3, 4, 5),), NUMBERS, grad=False),
-    # Loops over transposed operands run in memory order, but of equal elements, the one
-    # with the lowest index must be found.
+    # Loops over transposed operands run in memory order, but the result is the lowest of
+    # the indices of equal elements.
     Row("argmax-ties-transposed", lambda a: (a.t().flatten().argmax(), a.t().argmin(), *a.t().flatten().max(0)), (_few_values,), NUMBERS),
     Row("argmax-nan-transposed", lambda a: (a.t().argmax(), a.t().argmin()), (_two_nans,), FLOATS, grad=False),
     Row("argmax-ties", lambda a: a.argmax(1), (lambda d, g: torch.tensor([[1, 3, 3], [2, 2, 1]], dtype=d),), NUMBERS, grad=False),

@@ -20,7 +20,7 @@ namespace {
 constexpr double kSecondsToLoad = 0.15;
 constexpr double kSecondsToBegin = 0.005;
 constexpr double kSecondsPerOp = 1e-4;
-/// Seconds for each node that no compiled graph has contained. A new kernel
+/// Seconds for each node that no earlier compiled graph contained. A new kernel
 /// consists of about three nodes.
 constexpr double kSecondsPerNewNode = 4e-3;
 

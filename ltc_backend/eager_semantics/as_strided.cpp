@@ -181,8 +181,8 @@ at::Tensor reinterpreted(const at::Tensor &whole, at::ScalarType to) {
 
 /// The kernel of `as_strided` at key AutogradLazy. Gradients go through `self`,
 /// even if it is a view: it may be a leaf, or may have been created without
-/// recording gradients. If its dtype isn't its base's, they go through the
-/// base if the base can be viewed in that dtype.
+/// recording gradients. If `self` and its base have different dtypes, gradients
+/// go through the base if it can be viewed in the dtype of `self`.
 at::Tensor asStrided(const at::Tensor &self, c10::SymIntArrayRef size,
                      c10::SymIntArrayRef stride,
                      std::optional<c10::SymInt> offset) {

@@ -181,8 +181,8 @@ private:
   /// The derived terms: expressions of symbols and preceding derived terms.
   std::vector<SizeExpression> derived;
   std::vector<SymbolValues> standInValues;
-  /// Whether the stand-ins have exact counts, without which the division of a
-  /// mean has no general form, and cover the traces.
+  /// Whether the stand-ins cover the traces and have exact counts. Without
+  /// exact counts, the division of a mean has no general form.
   bool isSuitable = false;
 };
 

@@ -177,8 +177,8 @@ bool SkeletonMemory::extend(Entry &entry, std::string &reason) {
 }
 
 /// Adds a general graph of the newest and one other recent trace if it also
-/// fits a third trace. Without a third one, the relations of two traces of
-/// different functions may be taken for those of one function.
+/// fits a third trace. With only two, traces of different functions could
+/// be mistaken for traces of one function.
 bool SkeletonMemory::addOfPair(Entry &entry) {
   const std::vector<TraceNumbers> &recent = entry.recent;
   if (recent.size() < 3)

@@ -36,12 +36,12 @@ struct SliceBounds {
   bool empty() const { return sizes.empty() && integers.empty(); }
 };
 
-/// Returns the sizes of parameters that are the same in all traces and bound a
-/// slice of varying length, or to which a varying size is padded. In a program
-/// of gradients, the bound may be an integer argument of an `expand`, or one of
-/// the `input_sizes` of a `slice_backward`. Mode `Operands` adds the sizes of
-/// the operands of ops with a varying argument. Sizes that the user has marked
-/// as static are left out. `slots`: the graph's slots.
+/// Returns the sizes of parameters that are the same in all traces and either
+/// bound a slice of varying length or are the size after padding of a varying
+/// size. In a program of gradients, the bound may be an integer argument of an
+/// `expand`, or one of the `input_sizes` of a `slice_backward`. Mode `Operands`
+/// adds the sizes of the operands of ops with a varying argument. Sizes that
+/// the user has marked as static are left out. `slots`: the graph's slots.
 SliceBounds findSliceBounds(const GraphSnapshot &base,
                             const TraceColumns &columns,
                             c10::ArrayRef<NumberSlot> slots, Bounds bounds);

@@ -326,7 +326,7 @@ Tensor runLayers(const Network &network, const Tensor &input,
   return network.batchFirst ? layerInput.transpose(0, 1) : layerInput;
 }
 
-/// A projection with which an activation has its limit, whatever the states.
+/// A projection so large that an activation has its limit for any states.
 constexpr double kSaturating = 1e30;
 
 /// Returns the projections for the steps after a sequence's end. In these

@@ -66,7 +66,7 @@ enum class ConvolutionKind { Forward, Input, Weight };
 struct ConvolutionArguments {
   const ConvolutionGeometry *geometry;
   ConvolutionKind kind;
-  void *input, *weight, *output; // the kind determines which is written
+  void *input, *weight, *output; // `kind` determines which one is written
   const void *bias;              // for Forward; may be null
 };
 

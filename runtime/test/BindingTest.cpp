@@ -277,7 +277,7 @@ TEST(Binding, RefusesDamagedForms) {
         e.mutable_commands(2)->mutable_copy()->mutable_source()->set_buffer(99);
       }),
       "refers to a buffer");
-  // An absent operand isn't taken for the start of the first buffer.
+  // An absent operand isn't mistaken for the start of the first buffer.
   Executable message = generalLibraryProgram();
   message.mutable_commands(1)->mutable_copy()->clear_source();
   EXPECT_CONTAINS(loadError(message), "its general form has");

@@ -121,8 +121,8 @@ LogicalResult expandAtan(math::AtanOp op, PatternRewriter &rewriter) {
 /// result is a denormal number.
 constexpr float kMinNormalExponent = -87;
 
-/// Whether only sums with constants beyond +-1e-30 read the result, as in a
-/// sigmoid: denormal numbers don't change such sums.
+/// Whether the only users of the result add a constant above 1e-30 (or below
+/// -1e-30) to it, as in a sigmoid: a denormal number doesn't change the sum.
 bool isLostInSums(math::ExpOp op) {
   return !op->use_empty() && llvm::all_of(op->getUsers(), [](Operation *user) {
     FloatAttr constant;

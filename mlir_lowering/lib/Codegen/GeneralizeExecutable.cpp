@@ -185,8 +185,8 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     if (command.name() != samples[1]->commands(i).name())
       command.clear_name();
   }
-  // Remove the marks of the grains. All other numbers remain those of the first
-  // sample.
+  // Remove the numbers that mark kernels' grains. All other numbers remain
+  // those of the first sample.
   for (runtime::Command &command : *general.mutable_commands())
     if (command.has_kernel())
       command.mutable_kernel()->set_grain(0);

@@ -9,7 +9,8 @@
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat))
 //   xhat = (x - mean) * rstd,  g = dy * weight
 //
-// It doesn't subtract large numbers from each other if |mean| is large.
+// This formula doesn't subtract large numbers from each other if |mean| is
+// large.
 //
 //===----------------------------------------------------------------------===//
 

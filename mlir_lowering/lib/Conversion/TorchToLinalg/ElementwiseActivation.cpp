@@ -167,7 +167,7 @@ Value torch_ltc::emitLogitBackward(ElementwiseBody &s) {
                       : s.constant(std::numeric_limits<double>::quiet_NaN());
   Value isOutside = s.logicalOr(s.compare(Comparison::lt, x, low),
                                 s.compare(Comparison::gt, x, s.sub(one, low)));
-  // abs gives the slope at -0 the sign that it has at 0.
+  // With abs, the slopes at -0 and at 0 have the same sign.
   Value slope = s.div(grad, s.abs(s.mul(x, s.sub(one, x))));
   return s.select(isOutside, outside, slope);
 }

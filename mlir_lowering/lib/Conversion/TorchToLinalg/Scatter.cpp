@@ -405,9 +405,9 @@ static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
 }
 
 /// If the source may be too short, calls PyTorch's kernel, which then raises
-/// an error. The source of a gradient always may: it has one element for each
-/// true position of the mask. In a program for all sizes, stand-ins don't show
-/// whether the source is long enough.
+/// an error. The source of a gradient may always be too short: it has one
+/// element for each true position of the mask. In a program for all sizes,
+/// stand-ins don't show whether the source is long enough.
 static LogicalResult lowerMaskedScatter(OpLowering &op) {
   int64_t available = op.tensorType(2).getNumElements();
   int64_t positions = op.resultType().getNumElements();

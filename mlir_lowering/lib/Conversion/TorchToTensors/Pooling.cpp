@@ -114,7 +114,8 @@ private:
 
 /// The greatest element of each window and its position. As in torch, NaN is
 /// the greatest element, and the last NaN determines the position. If all
-/// elements are -inf, the first one outside the padding determines it.
+/// elements are -inf, the position is that of the first one outside the
+/// padding.
 static LogicalResult lowerMaxPool(TensorLowering &op,
                                   const PoolingGeometry &geometry) {
   Windows windows(op, geometry);
