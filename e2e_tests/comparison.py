@@ -56,12 +56,14 @@ def assert_close(
 ) -> None:
     """Asserts that two structures have the same leaves: floating-point and complex tensors
     up to the tolerances (default: those of torch.testing for the dtype), others exactly.
-    Dtypes, sizes and layouts must be equal. Tensors may be on any device. `equal_nan`: NaN
-    equals NaN."""
+    Dtypes, sizes and layouts must be equal. Tensors may be on any device. Python floats are
+    equal up to the tolerances if `rtol` is given. `equal_nan`: NaN equals NaN."""
     results, wanted = _leaves(actual, what), _leaves(expected, what)
     assert results.keys() == wanted.keys()
     for name, leaf in wanted.items():
         result = results[name]
+        if isinstance(leaf, float) and rtol is not None:
+            result, leaf = torch.tensor([result, leaf], dtype=torch.float64)
         if not isinstance(leaf, torch.Tensor):
             assert result == leaf, name
             continue
@@ -123,9 +125,10 @@ def assert_same(
     actual, expected = _leaves(lazy, what), _leaves(eager, what)
     assert actual.keys() == expected.keys()
     for name, e in expected.items():
-        if not isinstance(e, torch.Tensor):
-            continue
         a = actual[name]
+        if not isinstance(e, torch.Tensor):
+            assert a == e, name
+            continue
         assert geometry(a) == geometry(e), name
         if a.device.type == "lazy" and e.layout == torch.strided:
             assert a.detach().cpu().stride() == e.detach().clone().stride(), name

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 
 
@@ -56,15 +57,13 @@ TORCHS_WAY = {
 
 @pytest.mark.parametrize("name", ONE_NODE)
 def test_one_node_has_eagers_numbers(name: str) -> None:
-    torch.testing.assert_close(
-        train("lazy", **ONE_NODE[name]), train("cpu", **ONE_NODE[name])
-    )
+    assert_close(train("lazy", **ONE_NODE[name]), train("cpu", **ONE_NODE[name]))
 
 
 @pytest.mark.parametrize("name", TORCHS_WAY)
 def test_special_forms_have_eagers_numbers(name: str) -> None:
     tolerance = {"rtol": 0.05, "atol": 0.02} if name == "bfloat16" else {}
-    torch.testing.assert_close(
+    assert_close(
         train("lazy", **TORCHS_WAY[name]), train("cpu", **TORCHS_WAY[name]), **tolerance
     )
 
@@ -77,7 +76,7 @@ def test_costs() -> None:
 
 def test_weight_decay_of_adam_is_of_the_gradient() -> None:
     options = {"kind": torch.optim.Adam, "weight_decay": 0.1}
-    torch.testing.assert_close(train("lazy", **options), train("cpu", **options))
+    assert_close(train("lazy", **options), train("cpu", **options))
 
 
 def test_other_rates_are_no_new_programs() -> None:
@@ -129,7 +128,7 @@ def test_a_parameter_in_two_places_is_stepped_twice() -> None:
             optimizer.step()
         return torch.cat([parameter.detach(), view]).cpu()
 
-    torch.testing.assert_close(run("lazy"), run("cpu"))
+    assert_close(run("lazy"), run("cpu"))
 
 
 class CountsCalls(torch.optim.AdamW):
@@ -196,7 +195,7 @@ def test_other_uses(name: str) -> None:
         use(nn.Parameter(torch.tensor([1.0, -2.0], device=device)))
         for device in ("lazy", "cpu")
     ]
-    torch.testing.assert_close(*results)
+    assert_close(*results)
 
 
 def test_hooks_and_schedulers_see_each_step() -> None:

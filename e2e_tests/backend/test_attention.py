@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -55,7 +56,7 @@ def test_values(mask: str) -> None:
     with counting() as counts:
         mine = attend("lazy")
     assert counts.fallback_calls == 0
-    torch.testing.assert_close(mine, attend("cpu"), rtol=1e-4, atol=1e-5)
+    assert_close(mine, attend("cpu"), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [None, 0.2])
@@ -64,14 +65,14 @@ def test_causal_training(scale: float | None) -> None:
         mine = trained("lazy", is_causal=True, scale=scale)
     assert counts.fallback_calls == 0
     eager = trained("cpu", is_causal=True, scale=scale)
-    torch.testing.assert_close(mine, eager, rtol=1e-4, atol=1e-4)
+    assert_close(mine, eager, rtol=1e-4, atol=1e-4)
 
 
 def test_gradients_of_gradients() -> None:
     mine = trained("lazy", is_causal=True, twice=True)
     with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second-order gradient
         eager = trained("cpu", is_causal=True, twice=True)
-    torch.testing.assert_close(mine, eager, rtol=1e-3, atol=1e-3)
+    assert_close(mine, eager, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
@@ -93,7 +94,7 @@ def test_gradients_beside_a_mask(mask: str) -> None:
         )
         return [value.cpu() for value in (*results, *gradients)]
 
-    torch.testing.assert_close(run("lazy"), run("cpu"), rtol=1e-4, atol=1e-4)
+    assert_close(run("lazy"), run("cpu"), rtol=1e-4, atol=1e-4)
 
 
 def test_training_on_long_sequences() -> None:
@@ -109,7 +110,7 @@ def test_training_on_long_sequences() -> None:
     mine = run("lazy")
     names = [row["name"] for row in torch_ltc.debug.commands(-1)]
     assert not any("mm" in name for name in names)
-    torch.testing.assert_close(mine, run("cpu"), rtol=1e-4, atol=1e-4)
+    assert_close(mine, run("cpu"), rtol=1e-4, atol=1e-4)
 
 
 def commands_of(length: int) -> tuple[list[str], int]:
@@ -148,9 +149,7 @@ def test_a_forced_fallback_has_the_same_values() -> None:
         eagerly = trained("lazy", is_causal=True)
     ops = {entry["op"] for entry in torch_ltc.fallbacks()}
     assert {"torch_ltc::attention", "torch_ltc::attention_backward"} <= ops
-    torch.testing.assert_close(
-        eagerly, trained("cpu", is_causal=True), rtol=1e-4, atol=1e-4
-    )
+    assert_close(eagerly, trained("cpu", is_causal=True), rtol=1e-4, atol=1e-4)
 
 
 def test_other_compilers_get_the_parts() -> None:
@@ -210,7 +209,7 @@ def test_short_without_gradient(mask, layout, dtype, mode, tier) -> None:
     assert counts.fallback_calls == 0
     assert mine.stride() == eager.stride()
     assert mine.is_inference() == eager.is_inference()
-    torch.testing.assert_close(value, eager, rtol=1e-5, atol=1e-6)
+    assert_close(value, eager, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
@@ -254,9 +253,7 @@ def test_short_with_gradient(mask, layout, dtype, tier) -> None:
     eager = short_trained("cpu", mask, layout, dtype)
     assert counts.fallback_calls == 0
     assert [x.stride() for x in mine] == [x.stride() for x in eager]
-    torch.testing.assert_close(
-        values, [x.detach() for x in eager], rtol=1e-4, atol=1e-5
-    )
+    assert_close(values, [x.detach() for x in eager], rtol=1e-4, atol=1e-5)
 
 
 def test_short_with_gradient_is_two_ops() -> None:
@@ -283,7 +280,7 @@ def test_short_gradients_of_gradients(mask: str) -> None:
     mine = run("lazy")
     with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no second-order gradient
         eager = run("cpu")
-    torch.testing.assert_close(mine, eager)
+    assert_close(mine, eager)
 
 
 #: Memory layouts of q, k and v, whose sizes are (2, 4, length, 8).
@@ -320,4 +317,4 @@ def test_strides(layout: str, length: int, case: str, inference: bool) -> None:
     eager, lazy = run("cpu"), run("lazy")
     assert lazy.stride() == eager.stride()
     assert lazy.is_inference() == eager.is_inference()
-    torch.testing.assert_close(lazy.cpu(), eager.clone(), rtol=1e-4, atol=1e-5)
+    assert_close(lazy, eager.clone(), rtol=1e-4, atol=1e-5)

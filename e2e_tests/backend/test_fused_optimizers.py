@@ -173,7 +173,7 @@ def test_states_are_loaded(kind: type, fused: bool | None) -> None:
         results.append(
             [parameter.detach().cpu(), float(optimizer.state[parameter]["step"])]
         )
-    torch.testing.assert_close(results[1][0], results[0][0])
+    assert_close(results[1][0], results[0][0])
     assert results[1][1] == results[0][1] == 4
 
 
@@ -193,4 +193,4 @@ def test_the_ops_by_themselves() -> None:
                 amsgrad=False, maximize=False,
             )  # fmt: skip
         results[device] = [t.cpu() for t in (parameter, average, square, view)]
-    torch.testing.assert_close(results["lazy"], results["cpu"])
+    assert_close(results["lazy"], results["cpu"])

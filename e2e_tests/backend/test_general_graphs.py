@@ -10,6 +10,7 @@ import general_graphs
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from torch_ltc._backend import bindings
 
@@ -257,7 +258,7 @@ def test_one_program_for_all_sizes(tier: str) -> None:
     with options, counting() as counts:
         losses = _losses("lazy", sizes)
         torch_ltc.wait_device_ops()
-    torch.testing.assert_close(losses, _losses("cpu", sizes))
+    assert_close(losses, _losses("cpu", sizes))
     # Two programs for the first sizes, and the general program.
     assert counts.compilations <= 3
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
+from comparison import assert_close
 from torch import Tensor
 from torch_ltc._backend import bindings
 
@@ -124,5 +125,5 @@ def test_large_sizes_compile_few_programs(name: str) -> None:
             loss.backward()
             gradients = [w.grad for w in weights if w.grad is not None]
             results.append([x.detach().cpu() for x in [loss, *gradients]])
-        torch.testing.assert_close(*results, rtol=2e-4, atol=2e-5)
+        assert_close(*results, rtol=2e-4, atol=2e-5)
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 
 STEPS = 12
@@ -135,7 +136,7 @@ def test_training_compiles_few_programs(make) -> None:
     metrics = torch_ltc.metrics()
     assert metrics["compilations"] <= MOST_COMPILATIONS
     assert metrics["programs_bound"] >= STEPS - MOST_COMPILATIONS
-    torch.testing.assert_close(losses, _train(make, "cpu"), rtol=1e-4, atol=1e-4)
+    assert_close(losses, _train(make, "cpu"), rtol=1e-4, atol=1e-4)
 
 
 def test_option_off_compiles_each_size() -> None:
@@ -175,7 +176,7 @@ def test_rows_of_a_data_set_on_the_device() -> None:
             result.append(loss.item())
         return result
 
-    torch.testing.assert_close(losses("lazy"), losses("cpu"), rtol=1e-4, atol=1e-5)
+    assert_close(losses("lazy"), losses("cpu"), rtol=1e-4, atol=1e-5)
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
 
 
@@ -199,9 +200,7 @@ def test_tier_auto_generalizes_a_loop_over_known_sizes() -> None:
             results = [(x @ weight).tanh().sum().item() for x in lazy]
             if torch_ltc.metrics()["programs_bound"] == len(inputs):
                 break
-    torch.testing.assert_close(
-        torch.tensor(results), torch.stack(expected), rtol=1e-4, atol=1e-3
-    )
+    assert_close(torch.tensor(results), torch.stack(expected), rtol=1e-4, atol=1e-3)
     metrics = torch_ltc.metrics()
     assert metrics["programs_bound"] == len(inputs), metrics
     assert metrics["compilations"] == 1
@@ -211,7 +210,7 @@ def test_tier_auto_generalizes_a_loop_over_known_sizes() -> None:
 def _agree(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...]) -> None:
     for shape in shapes:
         x = torch.randn(shape)
-        torch.testing.assert_close(function(x.to("lazy")).cpu(), function(x))
+        assert_close(function(x.to("lazy")), function(x))
 
 
 def test_bounds_that_cut_other_sizes() -> None:
@@ -260,6 +259,6 @@ def test_torch_compile_of_any_size(dynamic: bool | None) -> None:
             function(x).square().mean().backward()
             gradients.append([p.grad for p in model.parameters()])
             model.zero_grad()
-        torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-5)
+        assert_close(*gradients, rtol=1e-4, atol=1e-5)
     metrics = torch_ltc.metrics()
     assert metrics["compilations"] <= 2 and metrics["programs_bound"] >= 8

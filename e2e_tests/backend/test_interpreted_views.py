@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch.nn import functional
 
 OPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -59,4 +60,4 @@ def test_views_into_kernels(name: str, layout: str) -> None:
 
     with torch_ltc.config(tier="interpret"):
         lazy = compute("lazy")
-    torch.testing.assert_close(lazy, compute("cpu"), rtol=1e-4, atol=1e-4)
+    assert_close(lazy, compute("cpu"), rtol=1e-4, atol=1e-4)

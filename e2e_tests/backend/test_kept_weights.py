@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch.nn import functional as F
 
@@ -14,8 +15,8 @@ def kept_bytes() -> int:
     return torch.lazy.memory_stats()["kept_weight_bytes"]
 
 
-# Whether oneDNN packs weights. It does so with AVX2 and later extensions, where it computes
-# on blocks of channels.
+# Whether oneDNN packs weights. With AVX2 and later extensions, oneDNN computes on blocks of
+# channels, and packs the weights for this.
 PACKS = torch.backends.cpu.get_cpu_capability() != "DEFAULT"
 
 
@@ -39,7 +40,7 @@ class Inference:
         x = torch.randn(2, 32, 9, 9)
         with torch.no_grad():
             result = self.lazy(x.to("lazy"))
-        torch.testing.assert_close(result.cpu(), self.eager(x).detach())
+        assert_close(result, self.eager(x))
         return kept_bytes() - self.before
 
 
@@ -123,7 +124,7 @@ def test_nothing_is_kept_while_training() -> None:
             optimizer.step()
         torch_ltc.mark_step()
         assert kept_bytes() == before
-    torch.testing.assert_close(lazy.weight.cpu(), eager.weight, rtol=1e-3, atol=1e-5)
+    assert_close(lazy.weight, eager.weight, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("captured", [False, True])
@@ -156,5 +157,5 @@ def test_trained_and_frozen(captured: bool) -> None:
             losses.append(run(torch.randn(2, 3, 12, 12).to(device)).detach().cpu())
             torch_ltc.mark_step()
         results.append(torch.stack(losses))
-    torch.testing.assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
+    assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
     assert kept_bytes() - before in (0, 2 * frozen.weight.nbytes, frozen.weight.nbytes)

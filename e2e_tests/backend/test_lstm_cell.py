@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 
 TOLERANCE = {torch.bfloat16: {"rtol": 0.02, "atol": 0.01}}
@@ -35,7 +36,7 @@ def unrolled(device: str, dtype=torch.float32, result="both", bias=True, twice=F
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("result", ["both", "hy", "cy"])
 def test_values_and_gradients(dtype: torch.dtype, result: str) -> None:
-    torch.testing.assert_close(
+    assert_close(
         unrolled("lazy", dtype, result),
         unrolled("cpu", dtype, result),
         **TOLERANCE.get(dtype, {}),
@@ -43,13 +44,11 @@ def test_values_and_gradients(dtype: torch.dtype, result: str) -> None:
 
 
 def test_without_bias() -> None:
-    torch.testing.assert_close(
-        unrolled("lazy", bias=False), unrolled("cpu", bias=False)
-    )
+    assert_close(unrolled("lazy", bias=False), unrolled("cpu", bias=False))
 
 
 def test_gradients_of_gradients() -> None:
-    torch.testing.assert_close(
+    assert_close(
         unrolled("lazy", torch.float64, twice=True),
         unrolled("cpu", torch.float64, twice=True),
     )
@@ -70,7 +69,7 @@ def test_a_forced_fallback_has_the_same_values() -> None:
         eagerly = unrolled("lazy")
     ops = {entry["op"] for entry in torch_ltc.fallbacks()}
     assert {"torch_ltc::lstm_gates", "torch_ltc::lstm_gates_backward"} <= ops
-    torch.testing.assert_close(eagerly, unrolled("cpu"))
+    assert_close(eagerly, unrolled("cpu"))
 
 
 def test_transforms() -> None:
@@ -89,7 +88,7 @@ def test_transforms() -> None:
         derivative = torch.func.jvp(loss, (point,), (direction,))[1]
         return [gradient.detach().cpu(), derivative.detach().cpu()]
 
-    torch.testing.assert_close(run("lazy"), run("cpu"))
+    assert_close(run("lazy"), run("cpu"))
 
 
 def test_unequal_batches_are_refused_as_by_eager() -> None:

@@ -50,8 +50,8 @@ def test_same_numbers_as_eager(name: str) -> None:
         expected = [DRAWS[name]("cpu"), torch.rand(2)]
         torch.manual_seed(7)
         got = [DRAWS[name]("lazy"), torch.rand(2)]
-        torch.testing.assert_close(got[0].cpu(), expected[0])
-        torch.testing.assert_close(got[1], expected[1], rtol=0, atol=0)
+        assert_close(got[0], expected[0])
+        assert_close(got[1], expected[1], rtol=0, atol=0)
 
 
 def _all_draws(device: str) -> list[torch.Tensor]:
@@ -72,7 +72,7 @@ def test_state_round_trip(module) -> None:
     eager = _all_draws("cpu")
     for one, two, wanted in zip(first, again, eager):
         assert torch.equal(one, two)
-        torch.testing.assert_close(one, wanted)
+        assert_close(one, wanted)
 
 
 def test_fork_rng() -> None:
@@ -106,7 +106,7 @@ def test_generator_argument() -> None:
         generator=torch.Generator().manual_seed(3)
     )
     second = torch.empty(4).normal_(generator=torch.Generator().manual_seed(3))
-    torch.testing.assert_close(first.cpu(), second)
+    assert_close(first, second)
 
 
 @pytest.mark.parametrize("tier", ["compile", "interpret"])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from torch import nn
 
@@ -83,7 +84,7 @@ def train(
 def test_forms(kind: str, form: str, tier: str) -> None:
     with torch_ltc.config(tier=tier):
         ours = train("lazy", kind, **FORMS[form])
-    torch.testing.assert_close(ours, train("cpu", kind, **FORMS[form]))
+    assert_close(ours, train("cpu", kind, **FORMS[form]))
 
 
 @pytest.mark.parametrize("sizes", [(1, 1), (1, 4), (7, 1)])
@@ -92,16 +93,14 @@ def test_forms(kind: str, form: str, tier: str) -> None:
 def test_uses(kind: str, use: str, sizes: tuple[int, int]) -> None:
     for given in (True, False):
         arguments = {"sizes": sizes, "use": use, "given": given}
-        torch.testing.assert_close(
-            train("lazy", kind, **arguments), train("cpu", kind, **arguments)
-        )
+        assert_close(train("lazy", kind, **arguments), train("cpu", kind, **arguments))
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_dtypes(kind: str, dtype: torch.dtype) -> None:
     close = {} if dtype == torch.float64 else {"rtol": 0.03, "atol": 0.2}
-    torch.testing.assert_close(
+    assert_close(
         train("lazy", kind, dtype=dtype), train("cpu", kind, dtype=dtype), **close
     )
 
@@ -114,15 +113,13 @@ def test_autocast(kind: str) -> None:
 
     ours, expected = run("lazy"), run("cpu")
     assert [t.dtype for t in ours] == [t.dtype for t in expected]
-    torch.testing.assert_close(ours, expected, rtol=0.05, atol=0.1)
+    assert_close(ours, expected, rtol=0.05, atol=0.1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_gradients(kind: str) -> None:
     arguments = {"dtype": torch.float64, "twice": True, "bidirectional": True}
-    torch.testing.assert_close(
-        train("lazy", kind, **arguments), train("cpu", kind, **arguments)
-    )
+    assert_close(train("lazy", kind, **arguments), train("cpu", kind, **arguments))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -152,7 +149,7 @@ def test_forward_mode(kind: str) -> None:
         point = (x.to(device),)
         return torch.func.jvp(function, point, (tangent.to(device),))[1].cpu()
 
-    torch.testing.assert_close(derivative("lazy"), derivative("cpu"))
+    assert_close(derivative("lazy"), derivative("cpu"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -224,7 +221,7 @@ def train_packed(
 def test_packed_sequences(kind: str, lengths: str, form: str) -> None:
     for given in (True, False):
         arguments = {"lengths": LENGTHS[lengths], "given": given, **FORMS[form]}
-        torch.testing.assert_close(
+        assert_close(
             train_packed("lazy", kind, **arguments),
             train_packed("cpu", kind, **arguments),
         )
@@ -233,7 +230,7 @@ def test_packed_sequences(kind: str, lengths: str, form: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_packed_gradients(kind: str) -> None:
     arguments = {"lengths": [4, 2, 1], "dtype": torch.float64, "twice": True}
-    torch.testing.assert_close(
+    assert_close(
         train_packed("lazy", kind, bidirectional=True, **arguments),
         train_packed("cpu", kind, bidirectional=True, **arguments),
     )
@@ -256,7 +253,7 @@ def test_packed_sequences_with_detect_nan(kind: str) -> None:
     """The padding of shorter sequences is finite, so that detect_nan reports nothing."""
     with torch_ltc.config(detect_nan=True):
         ours = train_packed("lazy", kind, [5, 2, 1])
-    torch.testing.assert_close(ours, train_packed("cpu", kind, [5, 2, 1]))
+    assert_close(ours, train_packed("cpu", kind, [5, 2, 1]))
 
 
 @pytest.mark.parametrize("sizes", [[2, 3], [3, 0], [3, 1], []])
@@ -282,7 +279,7 @@ def test_programs_of_varying_lengths(kind: str) -> None:
         torch_ltc.reset_metrics()
         for length in (5, 9, 2, 30, 17, 6, 8, 12, 25, 40, 3):
             arguments = {"sizes": (length, 3), "bidirectional": True}
-            torch.testing.assert_close(
+            assert_close(
                 train("lazy", kind, **arguments), train("cpu", kind, **arguments)
             )
         assert torch_ltc.metrics()["compilations"] <= 4
@@ -303,4 +300,4 @@ def test_long_padding_of_relu() -> None:
         gradients = torch.autograd.grad(last.sum(), list(network.parameters()))
         results.append([t.cpu() for t in (last, *gradients)])
     assert all(t.isfinite().all() for t in results[0])
-    torch.testing.assert_close(*results)
+    assert_close(*results)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from torch import Tensor
 from torch.nn import functional as F
@@ -85,7 +86,7 @@ def test_later_calls_run_no_formula(name: str, mode) -> None:
             assert turn == 0 or not names
             assert lazy.stride() == eager.stride()
             assert lazy.is_inference() == eager.is_inference()
-            torch.testing.assert_close(lazy.cpu(), eager, rtol=1e-4, atol=1e-5)
+            assert_close(lazy, eager, rtol=1e-4, atol=1e-5)
 
 
 def test_other_kinds() -> None:
@@ -114,7 +115,7 @@ def test_other_kinds() -> None:
                 eager = call(*operands)
                 assert lazy.dtype == eager.dtype
                 assert lazy.stride() == eager.stride()
-                torch.testing.assert_close(lazy.cpu(), eager)
+                assert_close(lazy, eager)
 
 
 def test_results_are_new() -> None:
@@ -144,7 +145,7 @@ def test_gradients_afterwards() -> None:
     for leaf in (x.requires_grad_(), lazy.requires_grad_()):
         torch.dist(leaf, leaf * 2).add(leaf.trace()).backward()
         grads.append(leaf.grad.cpu())
-    torch.testing.assert_close(grads[1], grads[0])
+    assert_close(grads[1], grads[0])
 
 
 def test_refused_arguments_stay_refused() -> None:

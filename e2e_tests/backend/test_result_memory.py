@@ -196,7 +196,7 @@ def test_updates_equal_eager(case: Callable[[Tensor, Tensor], list[Tensor]]) -> 
             values += [r.detach().cpu().clone() for r in results]
             x.requires_grad_(False)
         found.append(values)
-    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
+    assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
 def test_a_failed_step_leaves_parameters_as_they_were() -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 
 ROUNDS = 4
@@ -188,7 +189,7 @@ def test_inference_of_a_shared_model(trial: int) -> None:
             parameter.mul_(1.0)  # pending until the first read
     with ThreadPoolExecutor(4) as pool:
         results = list(pool.map(lambda x: net(x.to("lazy")).cpu(), inputs))
-    torch.testing.assert_close(torch.stack(results).detach(), expected)
+    assert_close(torch.stack(results), expected)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -218,9 +219,7 @@ def test_backward_in_threads(device: str) -> None:
             total.zero_()
         in_threads(work)
         for total, parameter in zip(sums, whole.parameters()):
-            torch.testing.assert_close(
-                total.cpu(), parameter.grad, rtol=1e-4, atol=1e-5
-            )
+            assert_close(total, parameter.grad, rtol=1e-4, atol=1e-5)
 
 
 def test_a_reader_while_another_thread_trains() -> None:
@@ -281,4 +280,4 @@ def test_models_of_their_own_train_as_alone() -> None:
 
     in_threads(work)
     for seed in range(4):
-        torch.testing.assert_close(results[seed], expected[seed])
+        assert_close(results[seed], expected[seed])

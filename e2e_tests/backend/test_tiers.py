@@ -77,7 +77,7 @@ def test_both_programs_are_in_the_log() -> None:
         compiled["program"],
     )
     assert compiled["kernels"] > 0
-    torch.testing.assert_close(y.cpu(), (x.cpu() * 3 - 1).cos())
+    assert_close(y, (x.cpu() * 3 - 1).cos())
 
 
 @pytest.mark.compile_failures
@@ -92,8 +92,8 @@ def test_what_cannot_be_compiled_stays_interpreted(caplog) -> None:
         torch_ltc.mark_step()
         torch_ltc.wait_for_compilations()
     assert counts.compilations == counts.compile_failures == 0
-    torch.testing.assert_close(y.cpu(), x.cpu().atan() + 1)
-    torch.testing.assert_close(z.cpu(), y.cpu())
+    assert_close(y, x.cpu().atan() + 1)
+    assert_close(z, y)
     said = [r.message for r in caplog.records if "can't be compiled" in r.message]
     assert len(said) == 1 and "aten::atan" in said[0]
 
@@ -106,7 +106,7 @@ def test_a_failure_that_comes_late_ends_nothing() -> None:
         torch_ltc.mark_step()
         with torch_ltc.config(compile_failure="raise"):
             torch_ltc.wait_for_compilations()
-    torch.testing.assert_close(y.cpu(), x.cpu().atan() + 2)
+    assert_close(y, x.cpu().atan() + 2)
 
 
 def test_raising_compiles_at_once() -> None:
@@ -117,7 +117,7 @@ def test_raising_compiles_at_once() -> None:
         torch_ltc.mark_step()
         assert torch_ltc.compile_log()[-1]["origin"] == "compiled"
     assert counts.compilations == 1
-    torch.testing.assert_close(y.cpu(), x.cpu().sinh())
+    assert_close(y, x.cpu().sinh())
 
 
 def test_only_compiled_programs_are_captured() -> None:
@@ -136,7 +136,7 @@ def test_only_compiled_programs_are_captured() -> None:
     assert "interpreted" not in _origins()[-3:]
     expected = (x.cpu() @ weight.cpu()).tanh().sum()
     for result in results:
-        torch.testing.assert_close(result.cpu(), expected)
+        assert_close(result, expected)
 
 
 def test_a_process_may_end_while_it_compiles() -> None:

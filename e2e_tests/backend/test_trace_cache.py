@@ -90,7 +90,7 @@ def test_values_are_those_without_and_eagers() -> None:
     assert counts.reused_ops == 0 < counts.traced_ops
     for a, b, c in zip(got, without, train("cpu", 8)):
         assert torch.equal(a, b)
-        torch.testing.assert_close(a, c)
+        assert_close(a, c)
 
 
 def test_programs_are_those_without() -> None:
@@ -128,7 +128,7 @@ def test_a_step_that_differs_in_the_middle_reuses_what_comes_before() -> None:
     y = (cpu * 2).exp()
     for extra, result in zip("   x xx ", results):
         wanted = ((y + (extra == "x")).sin() - cpu).sum()
-        torch.testing.assert_close(result.cpu(), wanted)
+        assert_close(result, wanted)
 
 
 def test_a_loop_that_settles_is_reused_after_many_different_steps() -> None:
@@ -152,9 +152,7 @@ def test_changed_numbers_are_reused() -> None:
     for number in range(5):
         factor, result = 0.3 + number, []
         counts = counted(lambda f=factor, r=result: r.append((x * f + 2 * f).sum()))
-        torch.testing.assert_close(
-            result[0].cpu(), (x.cpu() * factor + 2 * factor).sum()
-        )
+        assert_close(result[0], (x.cpu() * factor + 2 * factor).sum())
     assert_all_reused(counts)
 
 
@@ -192,7 +190,7 @@ def test_what_differs_is_right(usual: Callable, other: Callable) -> None:
         several = isinstance(wanted, tuple)
         for x, y in zip(got if several else [got], wanted if several else [wanted]):
             assert x.dtype == y.dtype and x.stride() == y.stride()
-            torch.testing.assert_close(x.cpu(), y)
+            assert_close(x, y)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +205,7 @@ def test_other_shapes_and_dtypes_are_not_reused(changed: torch.Tensor) -> None:
     reused = []
     for value in (A, A, A, changed, A, changed):
         result, counts = kept(lambda v=value: (v.to("lazy").exp() * 3).sum(0))
-        torch.testing.assert_close(result.cpu(), (value.exp() * 3).sum(0))
+        assert_close(result, (value.exp() * 3).sum(0))
         reused.append(counts.reused_ops)
     assert reused == [0, 3, 3, 0, 3, 3]
 
@@ -219,7 +217,7 @@ def test_the_default_dtype_is_looked_at() -> None:
             torch.set_default_dtype(dtype)
             y = x / 2
             assert y.dtype == dtype
-            torch.testing.assert_close(y.cpu(), torch.arange(4) / 2)
+            assert_close(y, torch.arange(4) / 2)
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -283,7 +281,7 @@ def test_an_exception_in_the_middle() -> None:
         wanted = x.cpu().exp() + (1 if other is fitting else 0)
         wanted = wanted * (torch.arange(3) // (divisor or 1))
         torch_ltc.mark_step()
-        torch.testing.assert_close(result.cpu(), wanted)
+        assert_close(result, wanted)
     counts = counted(lambda: step(fitting.to("lazy"), 5))
     assert_all_reused(counts)
 
@@ -302,7 +300,7 @@ def test_a_change_of_forced_fallbacks() -> None:
         with torch_ltc.config(force_fallback=forced), counting() as counts:
             y = (x.exp() * 2).sin()
         assert counts.fallback_calls == bool(forced)
-        torch.testing.assert_close(y.cpu(), (x.cpu().exp() * 2).sin())
+        assert_close(y, (x.cpu().exp() * 2).sin())
 
 
 def in_thread(function: Callable[[], None]) -> None:
@@ -372,7 +370,7 @@ def test_a_thread_that_ends_leaves_its_tensors() -> None:
         left.append(x.exp() + 1)
     torch_ltc.mark_step()
     for tensor in left:
-        torch.testing.assert_close(tensor.cpu(), x.cpu().exp() + 1)
+        assert_close(tensor, x.cpu().exp() + 1)
 
 
 def test_lines_are_the_present_ones() -> None:
@@ -418,7 +416,7 @@ def test_traces_of_many_lengths() -> None:
         for _ in range(length):
             y, wanted = y.sin() + length, wanted.sin() + length
         with counting() as counts:
-            torch.testing.assert_close(y.cpu(), wanted)
+            assert_close(y, wanted)
     assert counts.executions == counts.program_memory_hits == 1
 
 
@@ -446,5 +444,5 @@ def test_a_program_that_is_refused_stays_pending() -> None:
     again = [(x.exp() * 2).sin() + number for number in range(3)]
     torch_ltc.mark_step()
     for number, result in enumerate(again):
-        torch.testing.assert_close(result.cpu(), (x.cpu().exp() * 2).sin() + number)
-    torch.testing.assert_close(z.cpu(), (x.cpu().exp() * 2).sin())
+        assert_close(result, (x.cpu().exp() * 2).sin() + number)
+    assert_close(z, (x.cpu().exp() * 2).sin())

@@ -29,7 +29,7 @@ def test_changing_numbers_are_scalar_parameters() -> None:
     for step in range(4):
         with counting() as counts:
             y = x * (0.1 * step + 0.3) + (step + 2)
-            torch.testing.assert_close(y.cpu(), base * (0.1 * step + 0.3) + (step + 2))
+            assert_close(y, base * (0.1 * step + 0.3) + (step + 2))
         assert step == 0 or counts.program_memory_hits == counts.executions == 1
     assert "scalar0" in ir(x * 0.7) and "0.7" not in ir(x * 0.7)
 
@@ -53,7 +53,7 @@ def test_promotion_with_numbers(dtype: torch.dtype, other) -> None:
     for op in (torch.add, torch.mul, torch.div, torch.gt):
         expected, got = op(cpu, other), op(lazy, other)
         assert got.dtype == expected.dtype, op
-        torch.testing.assert_close(got.cpu(), expected)
+        assert_close(got, expected)
 
 
 def test_negative_dims_are_the_same_program() -> None:
@@ -84,9 +84,9 @@ def test_optional_tensor_lists() -> None:
     rows, columns = torch.tensor([1, 0]), torch.tensor([2, 3])
     expected = cpu[:, rows, columns]
     got = cpu.to("lazy")[:, rows.to("lazy"), columns.to("lazy")]
-    torch.testing.assert_close(got.cpu(), expected)
+    assert_close(got, expected)
     # Indices may be on the CPU, as for tensors on other devices.
-    torch.testing.assert_close(cpu.to("lazy")[:, rows].cpu(), cpu[:, rows])
+    assert_close(cpu.to("lazy")[:, rows], cpu[:, rows])
 
 
 def test_writing_through_a_mask_needs_no_values() -> None:
@@ -96,7 +96,7 @@ def test_writing_through_a_mask_needs_no_values() -> None:
     lazy[lazy > 0] = 5.0
     cpu[cpu > 0] = 5.0
     assert torch_ltc.metrics()["executions"] == 0
-    torch.testing.assert_close(lazy.cpu(), cpu)
+    assert_close(lazy, cpu)
 
 
 def test_a_minus_b_is_not_b_minus_a() -> None:
@@ -105,8 +105,8 @@ def test_a_minus_b_is_not_b_minus_a() -> None:
     torch_ltc.mark_step(wait=True)
     third, fourth = a - b, b - a
     torch_ltc.mark_step(wait=True)
-    torch.testing.assert_close(third.cpu(), first.cpu())
-    torch.testing.assert_close(fourth.cpu(), -second.cpu())
+    assert_close(third, first)
+    assert_close(fourth, -second.cpu())
 
 
 def test_clone_and_detach_share_the_value() -> None:
@@ -115,5 +115,5 @@ def test_clone_and_detach_share_the_value() -> None:
     copies = [y.clone(), y.detach(), y.alias() if hasattr(y, "alias") else y.clone()]
     assert all("exp" in ir(copy) and "clone" not in ir(copy) for copy in copies)
     copies[0].add_(1)
-    torch.testing.assert_close(y.cpu(), x.cpu().exp())
-    torch.testing.assert_close(copies[0].cpu(), x.cpu().exp() + 1)
+    assert_close(y, x.cpu().exp())
+    assert_close(copies[0], x.cpu().exp() + 1)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from subprocesses import run_python
 from torch import nn
@@ -48,9 +49,7 @@ def check(loop: Loop, most: int = MOST_PROGRAMS) -> None:
     expected = loop("cpu")
     assert len(results) == len(expected)
     for number, (ours, eagers) in enumerate(zip(results, expected)):
-        torch.testing.assert_close(
-            ours, eagers, msg=lambda text, n=number: f"result {n}: {text}"
-        )
+        assert_close(ours, eagers, what=f"result {number}")
         assert ours.dtype == eagers.dtype and ours.stride() == eagers.stride()
     assert programs <= most
 

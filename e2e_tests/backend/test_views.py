@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 
 PROGRAMS = {
     "slice": lambda x: x[1:].add_(10),
@@ -31,8 +32,8 @@ def test_write_through_a_view(name: str) -> None:
     kept_cpu, kept_lazy = cpu[1], lazy[1]
     PROGRAMS[name](cpu)
     PROGRAMS[name](lazy)
-    torch.testing.assert_close(lazy.cpu(), cpu)
-    torch.testing.assert_close(kept_lazy.cpu(), kept_cpu)
+    assert_close(lazy, cpu)
+    assert_close(kept_lazy, kept_cpu)
 
 
 def test_the_source_of_a_move_is_not_shared() -> None:
@@ -50,7 +51,7 @@ def test_the_source_of_a_move_is_not_shared() -> None:
 def test_strided_sources_are_copied_right() -> None:
     cpu = torch.arange(12.0).reshape(3, 4)
     for source in (cpu.t(), cpu[:, ::2], cpu[1], cpu.expand(2, 3, 4)):
-        torch.testing.assert_close(source.to("lazy").cpu(), source)
+        assert_close(source.to("lazy"), source)
 
 
 def test_copy_between_devices_in_place() -> None:
@@ -127,9 +128,9 @@ def test_views_of_written_memory_hold_no_memory() -> None:
         views[0].add_(1)
         views[1].mul_(2).add_(1)
         eager.add_(views[2].sum() / LARGE)
-        torch.testing.assert_close(ours.cpu(), sum(view.sum() for view in views))
+        assert_close(ours, sum(view.sum() for view in views))
     for ours, view in zip(parts, views, strict=True):
-        torch.testing.assert_close(ours.cpu(), view)
+        assert_close(ours, view)
         assert ours.stride() == view.stride()
 
 

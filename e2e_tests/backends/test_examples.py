@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparison import assert_close
 from peers import IREE, JAX, TORCH_MLIR, Peer
 from subprocesses import run_python
 from training.running import tasks, train
@@ -80,7 +81,7 @@ def test_trains_as_eager(
         backend, f'train(tasks.TASKS["test"][{task!r}], "adamw", "lazy", steps=4)'
     )
     eager = train(tasks.TASKS["test"][task], "adamw", "cpu", steps=4).losses
-    torch.testing.assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
+    assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
 
 
 @pytest.mark.timeout(1800)
@@ -92,7 +93,7 @@ def test_compilers_train_the_zoo(
         pytest.skip("takes a minute: needs --full")
     losses = losses_of(backend, f'catalogue.train({name!r}, "lazy", 2)')
     eager = catalogue.train(name, "cpu", 2).losses
-    torch.testing.assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
+    assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
 
 
 PADDING = """

@@ -12,6 +12,7 @@ import numpy
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from subprocesses import run_python
 from torch import nn
 from torch_ltc.program import Program
@@ -115,7 +116,7 @@ def test_a_convolution_reaches_linalg_without_library_calls() -> None:
     torch_ltc.register_backend("relay", relay, stage="linalg")
     with torch_ltc.use_backend("relay"):
         result = layer.to("lazy")(expected.to("lazy")).detach().cpu()
-    torch.testing.assert_close(result, eager, rtol=1e-5, atol=1e-5)
+    assert_close(result, eager, rtol=1e-5, atol=1e-5)
 
 
 def test_programs_are_compiled_once_each() -> None:
@@ -256,10 +257,10 @@ def test_after_an_error_all_else_goes_on(failing_call: int) -> None:
         assert torch.ones(4, device="lazy").mul(1.5 + i).sum().item() == 6 + 4 * i
     expected = torch.nn.Parameter(torch.ones(3))
     trained(failing_call - 1, expected)
-    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+    assert_close(weight, expected)
     trained(2, weight)
     trained(2, expected)
-    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+    assert_close(weight, expected)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_a_backend_that_cannot_compile_can_be_left(leave: Callable) -> None:
     expected = torch.nn.Parameter(torch.ones(3))
     trained(1, expected)
     # The failed step left the update pending; torch_ltc's own compiler runs it.
-    torch.testing.assert_close(weight.detach().cpu(), expected.detach())
+    assert_close(weight, expected)
 
 
 def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
@@ -302,7 +303,7 @@ def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
     y = None
     assert "no sines" in refusal(block)
     assert torch_ltc.config.backend == ""
-    torch.testing.assert_close(y.cpu(), torch.ones(3).sin())
+    assert_close(y, torch.ones(3).sin())
 
     def twice() -> None:
         nonlocal y
@@ -311,7 +312,7 @@ def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
             assert "no sines" in refusal(torch_ltc.mark_step)
 
     twice()  # the end of the block doesn't raise the same error again
-    torch.testing.assert_close(y.cpu(), torch.ones(3).sin().sin())
+    assert_close(y, torch.ones(3).sin().sin())
 
 
 def test_unsupported_ops_run_eagerly() -> None:
@@ -319,7 +320,7 @@ def test_unsupported_ops_run_eagerly() -> None:
     torch_ltc.reset_metrics()
     with torch_ltc.use_backend("less"):
         result = torch.ones(3).to("lazy").cos().exp().cpu()
-    torch.testing.assert_close(result, torch.ones(3).cos().exp())
+    assert_close(result, torch.ones(3).cos().exp())
     (row,) = torch_ltc.fallbacks()
     assert row["op"] == "aten::cos" and "backend" in row["reason"]
     assert "test_register_backend.py" in row["location"]
@@ -359,7 +360,7 @@ def test_legal_ops_stay_whole() -> None:
     torch_ltc.register_backend("more", compile, legal_ops=["aten._softmax"])
     with torch_ltc.use_backend("more"):
         result = torch.arange(3.0).to("lazy").softmax(0).cpu()
-    torch.testing.assert_close(result, torch.arange(3.0).softmax(0))
+    assert_close(result, torch.arange(3.0).softmax(0))
     assert "torch.aten._softmax" in texts[0]
 
 

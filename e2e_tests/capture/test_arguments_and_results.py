@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch_ltc
 from capture.guarded_run import Run, both, plain, set_attribute
+from comparison import assert_close
 from torch import nn
 
 
@@ -98,7 +99,7 @@ def test_writes_to_arguments_that_have_views() -> None:
         for x in run.batches:
             run.call(x)
         runs.append([view.cpu() for view in run.box])
-    torch.testing.assert_close(*runs)
+    assert_close(*runs)
 
 
 def test_returned_parameters_are_the_parameters() -> None:
@@ -143,4 +144,4 @@ def test_kept_gradients_keep_their_values() -> None:
             run.call(x)
             kept.append(run.model[0].weight.grad)
         runs.append([gradient.cpu() for gradient in kept])
-    torch.testing.assert_close(*runs, rtol=1e-3, atol=1e-5)
+    assert_close(*runs, rtol=1e-3, atol=1e-5)

@@ -78,7 +78,7 @@ def both(
     assert_close(lazy.losses, eager.losses, rtol=1e-4, atol=1e-5)
     state = lazy.model.state_dict()
     for name, value in eager.model.state_dict().items():
-        torch.testing.assert_close(state[name].cpu(), value, rtol=1e-4, atol=1e-5)
+        assert_close(state[name], value, rtol=1e-4, atol=1e-5)
     return lazy
 
 
@@ -138,12 +138,10 @@ def test_gradients_and_optimizer_state_are_there() -> None:
     torch.manual_seed(2)
     script(eager)
     for ours, theirs in zip(lazy.model.parameters(), eager.model.parameters()):
-        torch.testing.assert_close(ours.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-5)
+        assert_close(ours.grad, theirs.grad, rtol=1e-4, atol=1e-5)
         mine, its = lazy.optimizer.state[ours], eager.optimizer.state[theirs]
         assert mine["step"].item() == its["step"].item() == 8
-        torch.testing.assert_close(
-            mine["exp_avg"].cpu(), its["exp_avg"], rtol=1e-4, atol=1e-6
-        )
+        assert_close(mine["exp_avg"], its["exp_avg"], rtol=1e-4, atol=1e-6)
 
 
 def write_outside(training: Training) -> None:
@@ -309,7 +307,7 @@ def test_accumulated_gradients() -> None:
         for number in range(8):
             step(torch.full((3, 4), float(number)).to(device))
         gradients.append(model.weight.grad.cpu())
-    torch.testing.assert_close(gradients[1], gradients[0])
+    assert_close(gradients[1], gradients[0])
 
 
 def test_pending_arguments() -> None:
@@ -357,7 +355,7 @@ def test_random_numbers_are_drawn_again(draw: str) -> None:
         results.append([call(x).cpu() for _ in range(8)])
     assert call.replays >= 4, call.fallbacks
     assert not results[0][0].equal(results[0][1])
-    torch.testing.assert_close(results[1], results[0])
+    assert_close(results[1], results[0])
 
 
 def test_replayed_steps_are_in_the_step_log() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from capture.guarded_run import STEPS, Run, both, plain, set_attribute
+from comparison import assert_close
 from torch import nn
 
 SCALE = 1.0
@@ -265,5 +266,5 @@ def test_modes_of_pytorch() -> None:
     for device in ("cpu", "lazy"):
         run = Run(device, plain)
         runs.append([call(run, number).cpu() for number in range(STEPS)])
-    torch.testing.assert_close(*runs, rtol=2e-2, atol=2e-2)
+    assert_close(*runs, rtol=2e-2, atol=2e-2)
     assert any("autocast" in reason for reason in run.call.fallbacks)

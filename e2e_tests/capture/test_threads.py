@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import Tensor, nn
 
 
@@ -61,4 +62,4 @@ def test_threads_that_step_while_another_records(captured: tuple[int, ...]) -> N
         thread.join()
     assert sorted(answers) == [0, 1, 2]  # no thread failed
     for seed, losses in expected.items():
-        torch.testing.assert_close(answers[seed], losses, rtol=1e-4, atol=1e-6)
+        assert_close(answers[seed], losses, rtol=1e-4, atol=1e-6)

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as checkpoint
+from comparison import assert_close
 from distributed.parallel_cases import batch, perceptron, step
 from distributed.sharding_cases import sharded
 from torch import nn
@@ -82,10 +83,5 @@ def load(rank: int, folder: str) -> None:
             step(model, optimizer, *batch(device))
             after[saved, device] = [*loaded, *_values(model)]
         for case, values in after.items():
-            torch.testing.assert_close(
-                values,
-                after["cpu", "cpu"],
-                rtol=1e-5,
-                atol=1e-6,
-                msg=lambda text, name=name, case=case: f"{name}, {case}: {text}",
-            )
+            what = f"{name}, {case}: values"
+            assert_close(values, after["cpu", "cpu"], 1e-5, 1e-6, what)

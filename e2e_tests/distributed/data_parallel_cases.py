@@ -380,13 +380,7 @@ def compare_synchronized(rank: int, tier: str) -> None:
         with torch.no_grad():
             pairs.append((ours(x.to("lazy")), whole(x)))
         for i, (result, expected) in enumerate(pairs):
-            torch.testing.assert_close(
-                result.cpu(),
-                expected,
-                rtol=1e-4,
-                atol=1e-5,
-                msg=lambda text, name=name, i=i: f"{name}, {i}: {text}",
-            )
+            assert_close(result, expected, 1e-4, 1e-5, what=f"{name}, {i}")
 
 
 def show_lanes(rank: int) -> None:

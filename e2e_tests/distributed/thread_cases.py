@@ -8,6 +8,7 @@ import threading
 
 import torch
 import torch.distributed as dist
+from comparison import assert_close
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -52,7 +53,7 @@ def compute_losses(rank: int) -> None:
     finally:
         losses.put(None)
         thread.join()
-    torch.testing.assert_close(logged, [2 * x for x in expected], rtol=1e-4, atol=1e-6)
+    assert_close(logged, [2 * x for x in expected], rtol=1e-4, atol=1e-6)
 
 
 def watch_parameters(rank: int) -> None:
@@ -86,5 +87,5 @@ def watch_parameters(rank: int) -> None:
         stopped.set()
         thread.join()
     assert not errors, errors[0]
-    torch.testing.assert_close(losses, expected_losses, rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(parameters, expected, rtol=1e-4, atol=1e-5)
+    assert_close(losses, expected_losses, rtol=1e-4, atol=1e-6)
+    assert_close(parameters, expected, rtol=1e-4, atol=1e-5)

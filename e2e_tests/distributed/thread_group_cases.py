@@ -13,6 +13,7 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -93,7 +94,7 @@ def _assert_as_on_cpu(function: Callable, count: int) -> None:
     ]
     for pause in (0.0, 0.2):
         found = _in_threads(*calls, pause=pause)
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def reduce_in_threads(rank: int) -> None:
@@ -160,7 +161,7 @@ def hand_over_group(rank: int) -> None:
     for _ in range(5):
         expected = (2 * expected).sum().repeat(2)
         expected = (expected + 1).sum().repeat(2)
-    torch.testing.assert_close(x.cpu(), expected[0].repeat(4))
+    assert_close(x, expected[0].repeat(4))
 
 
 def share_weights(rank: int) -> None:

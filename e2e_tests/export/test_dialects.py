@@ -9,6 +9,7 @@ import jax_peer
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from peers import JAX
 from subprocesses import run_python
 from torch_ltc._export.manifest import read_manifest
@@ -67,11 +68,9 @@ def test_a_training_step_is_eagers(name: str, dialect: str) -> None:
     eager_step(*task.batch(0))
     loss = eager_step(*task.batch(0))
     results = dict(zip((row["name"] for row in exported.outputs), run(exported)))
-    torch.testing.assert_close(results["result"], loss.detach(), rtol=1e-4, atol=1e-5)
+    assert_close(results["result"], loss, rtol=1e-4, atol=1e-5)
     for parameter, value in eager.named_parameters():
-        torch.testing.assert_close(
-            results[parameter], value.detach(), rtol=1e-3, atol=2e-4
-        )
+        assert_close(results[parameter], value, rtol=1e-3, atol=2e-4)
 
 
 JAX_PROGRAM = """
@@ -103,9 +102,9 @@ def test_published_architectures(
         run_python(program, PYTHONPATH=JAX.python_path())
         losses, parameters = torch.load(path)
     eager = catalogue.train(name, "cpu", 2)
-    torch.testing.assert_close(losses, eager.losses, rtol=1e-4, atol=1e-5)
+    assert_close(losses, eager.losses, rtol=1e-4, atol=1e-5)
     for key, value in eager.parameters.items():
-        torch.testing.assert_close(parameters[key], value, rtol=1e-3, atol=1e-4)
+        assert_close(parameters[key], value, rtol=1e-3, atol=1e-4)
 
 
 def test_numbers_are_tensors() -> None:
@@ -118,9 +117,9 @@ def test_numbers_are_tensors() -> None:
         assert f"tensor<2xf32>, %arg1: tensor<{kind}>" in exported.text
         assert dialect == "tosa" or exported.manifest()["entry"] == "main"
     exported = torch_ltc.export(lambda x: x * 0.1, (x,), dialect="tosa")
-    torch.testing.assert_close(exported.run()[0], x * 0.1)
+    assert_close(exported.run()[0], x * 0.1)
     module = torch_ltc.compile_mlir(exported.bytecode)
-    torch.testing.assert_close(module(x, 0.5)[0], x * 0.5)
+    assert_close(module(x, 0.5)[0], x * 0.5)
 
 
 def test_what_a_dialect_cannot_say_is_a_sentence() -> None:
@@ -143,7 +142,7 @@ def test_saved_programs(tmp_path: Path) -> None:
     x = torch.tensor([1.0, 2.0])
     folder = torch_ltc.export(lambda x: x * 0.5, (x,), dialect="tosa").save(tmp_path)
     assert read_manifest(folder)["dialect"] == "tosa"
-    torch.testing.assert_close(replay(folder)[0], x * 0.5)
+    assert_close(replay(folder)[0], x * 0.5)
     stablehlo = torch_ltc.export(torch.exp, (x,), dialect="stablehlo")
     with pytest.raises(RuntimeError, match="StableHLO is for other compilers"):
         torch_ltc.compile_mlir(
@@ -164,9 +163,7 @@ def test_backend_tosa_trains_as_eager(name: str) -> None:
     with torch_ltc.use_backend("tosa"):
         losses = train(task, "adamw", "lazy", steps=4).losses
     eager = train(task, "adamw", "cpu", steps=4).losses
-    torch.testing.assert_close(
-        torch.stack(losses).cpu(), torch.stack(eager), rtol=1e-4, atol=0
-    )
+    assert_close(torch.stack(losses), torch.stack(eager), rtol=1e-4, atol=0)
 
 
 def test_backend_tosa_says_what_it_cannot() -> None:

@@ -104,7 +104,7 @@ def test_one_program_at_three_sizes(name: str) -> None:
     for size in sizes:
         argument = inputs(*size)
         result = exported.run(with_argument(exported, argument))[0]
-        torch.testing.assert_close(result, model(argument), rtol=1e-4, atol=1e-5)
+        assert_close(result, model(argument), rtol=1e-4, atol=1e-5)
 
 
 RUN_IREE = """
@@ -145,7 +145,7 @@ def test_iree_runs_it_at_three_sizes(name: str, tmp_path: Path) -> None:
     command = ["run.py", *files, exported.entry]
     run_python(f"import sys; sys.argv = {command!r}\n" + RUN_IREE, PYTHONPATH=path)
     for result, argument in zip(torch.load(files[2]), arguments):
-        torch.testing.assert_close(result, model(argument), rtol=1e-4, atol=1e-5)
+        assert_close(result, model(argument), rtol=1e-4, atol=1e-5)
 
 
 LOWER = """
@@ -193,7 +193,7 @@ def test_equal_dims() -> None:
     exported = torch_ltc.export(add, (x, x), dynamic_shapes=shapes)
     assert [row["sizes"] for row in exported.inputs] == [["batch", "3"]] * 2
     x, y = torch.randn(7, 3), torch.randn(7, 3)
-    torch.testing.assert_close(exported.run([x, y])[0], add(x, y))
+    assert_close(exported.run([x, y])[0], add(x, y))
     with pytest.raises(ValueError, match=r"Size 0 of 'arg1' is 6, but must be 7"):
         exported.run([x, y[:6]])
 
@@ -286,7 +286,7 @@ def test_derived_dims() -> None:
         halves, (torch.randn(4, 3), torch.randn(8, 3)), **_of(shapes)
     )
     x, y = torch.randn(5, 3), torch.randn(10, 3)
-    torch.testing.assert_close(exported.run([x, y])[0], halves(x, y))
+    assert_close(exported.run([x, y])[0], halves(x, y))
     with pytest.raises(ValueError, match="Size 0 of 'arg1' is 9, but must be"):
         exported.run([x, y[:9]])
 
@@ -381,12 +381,10 @@ def test_a_training_step_at_three_sizes() -> None:
         values[names.index("arg0")], values[names.index("arg1")] = x, y
         results = exported.run(values)
         loss = eager_step(x, y)
-        torch.testing.assert_close(results[0], loss.detach(), rtol=1e-4, atol=1e-5)
+        assert_close(results[0], loss, rtol=1e-4, atol=1e-5)
         values = exported.next(values, results)
     for name, parameter in eager.named_parameters():
-        torch.testing.assert_close(
-            values[names.index(name)], parameter.detach(), rtol=1e-3, atol=2e-4
-        )
+        assert_close(values[names.index(name)], parameter, rtol=1e-3, atol=2e-4)
 
 
 def test_training_goes_on_after_the_export() -> None:
@@ -402,7 +400,7 @@ def test_training_goes_on_after_the_export() -> None:
         eager_step(*data)
     lazy = tuple(tensor.to("lazy") for tensor in data)
     for _ in range(3):
-        torch.testing.assert_close(step(*lazy).cpu(), eager_step(*data))
+        assert_close(step(*lazy), eager_step(*data))
     assert_close(
         list(model.parameters()), list(eager.parameters()), rtol=1e-4, atol=1e-5
     )

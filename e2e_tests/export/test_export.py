@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch_ltc import replay
 from torch_ltc._export.manifest import manifest_from_bytes, read_manifest
@@ -35,7 +36,7 @@ def test_a_module_with_parameters_and_buffers(dialect: str) -> None:
     model = small_model().eval()
     exported = torch_ltc.export(model, (IMAGES,), dialect=dialect)
     (result,) = exported.run()
-    torch.testing.assert_close(result, model(IMAGES), rtol=1e-4, atol=1e-5)
+    assert_close(result, model(IMAGES), rtol=1e-4, atol=1e-5)
     roles = {row["name"]: row["role"] for row in exported.inputs}
     assert roles["0.weight"] == "parameter" and roles["1.running_mean"] == "buffer"
     assert roles["arg0"] == "argument"
@@ -64,7 +65,7 @@ def test_a_scripted_and_a_traced_module() -> None:
     expected = model(x)
     for compiled in (torch.jit.script(model), torch.jit.trace(model, (x,))):
         exported = torch_ltc.export(compiled, (x,))
-        torch.testing.assert_close(exported.run()[0], expected)
+        assert_close(exported.run()[0], expected)
         assert {row["name"] for row in exported.inputs} >= {"0.weight", "2.bias"}
 
 
@@ -110,24 +111,18 @@ def test_a_training_step(dialect: str) -> None:
     own_step(x, y)
     loss = own_step(x, y)
     outputs = dict(zip((row["name"] for row in exported.outputs), exported.run()))
-    torch.testing.assert_close(outputs["result"], loss.detach(), rtol=1e-4, atol=1e-6)
+    assert_close(outputs["result"], loss, rtol=1e-4, atol=1e-6)
     for name, parameter in eager.named_parameters():
-        torch.testing.assert_close(
-            outputs[name], parameter.detach(), rtol=1e-3, atol=1e-5
-        )
+        assert_close(outputs[name], parameter, rtol=1e-3, atol=1e-5)
     state = optimizers[1].state[eager[4].weight]
-    torch.testing.assert_close(
-        outputs["4.weight.exp_avg"], state["exp_avg"], rtol=1e-3, atol=1e-6
-    )
+    assert_close(outputs["4.weight.exp_avg"], state["exp_avg"], rtol=1e-3, atol=1e-6)
     for row in exported.outputs:
         if row["role"] != "result":
             assert exported.inputs[row["updates"]]["name"] == row["name"]
     # Training continues after the exported step, whose ops run when the next step ends.
     lazy_step(x.to("lazy"), y.to("lazy"))
     own_step(x, y)
-    torch.testing.assert_close(
-        lazy[4].weight.detach().cpu(), eager[4].weight.detach(), rtol=1e-3, atol=1e-5
-    )
+    assert_close(lazy[4].weight, eager[4].weight, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["perceptron", "lenet", "encoder", "decoder-sdpa"])
@@ -154,9 +149,7 @@ def test_example_models(name: str) -> None:
     results = dict(zip((row["name"] for row in exported.outputs), exported.run()))
     torch_ltc.mark_step()
     for name, parameter in model.named_parameters():
-        torch.testing.assert_close(
-            results[name], parameter.detach().cpu(), rtol=1e-4, atol=1e-5
-        )
+        assert_close(results[name], parameter, rtol=1e-4, atol=1e-5)
 
 
 def test_images_of_bytes() -> None:
@@ -175,7 +168,7 @@ def test_files(tmp_path: Path) -> None:
     folder = exported.save(tmp_path / "a" / "b")
     assert (folder / "program.mlir").read_text() == exported.text
     module = torch_ltc.compile_mlir((folder / "program.mlirbc").read_bytes())
-    torch.testing.assert_close(module(*exported.values)[0], exported.run()[0])
+    assert_close(module(*exported.values)[0], exported.run()[0])
     manifest = read_manifest(folder)
     assert manifest == json.loads(json.dumps(exported.manifest()))
     message = manifest_from_bytes((folder / "manifest.pb").read_bytes())
@@ -241,4 +234,4 @@ def test_a_transformers_model() -> None:
     exported = torch_ltc.export(model, (tokens,))
     shapes = [tuple(row["shape"]) for row in exported.outputs]
     result = exported.run()[shapes.index(tuple(expected.shape))]
-    torch.testing.assert_close(result, expected, rtol=1e-3, atol=1e-4)
+    assert_close(result, expected, rtol=1e-3, atol=1e-4)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch_ltc._export.manifest import manifest_from_bytes, read_manifest
 
@@ -110,9 +111,7 @@ def test_follows_eager(optimizer: str, dialect: str) -> None:
         if "step" in exported.hyperparameters:
             numbers["step"] = number + 2
         results = exported.run(drawn, **numbers)
-        torch.testing.assert_close(
-            results[0], expected[number], rtol=2e-4, atol=1e-5, msg=f"step {number}"
-        )
+        assert_close(results[0], expected[number], 2e-4, 1e-5, f"step {number}")
         for result, row in zip(results, exported.outputs):
             if row["updates"] >= 0:
                 drawn[row["updates"]] = result
@@ -120,9 +119,7 @@ def test_follows_eager(optimizer: str, dialect: str) -> None:
     state = eager.model.state_dict()
     for name, value in state.items():
         if name in names:
-            torch.testing.assert_close(
-                values[names[name]], value, rtol=1e-3, atol=1e-4, msg=name
-            )
+            assert_close(values[names[name]], value, rtol=1e-3, atol=1e-4, what=name)
 
 
 def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -154,7 +151,7 @@ def test_training_goes_on_after_the_export() -> None:
         runs.append([training.step(x).cpu() for _ in range(4)])
         steps = {s["step"].item() for s in training.optimizer.state.values()}
         assert steps == {6.0}
-    torch.testing.assert_close(*runs, rtol=1e-4, atol=1e-6)
+    assert_close(*runs, rtol=1e-4, atol=1e-6)
 
 
 def test_the_manifest_names_numbers(tmp_path: Path) -> None:
@@ -204,7 +201,7 @@ def test_numbers_that_json_does_not_have(
     assert str(number) in {str(row["value"]) for row in message["scalars"]}
     if dialect != "stablehlo":
         (result,) = exported.run()
-        torch.testing.assert_close(result, torch.full((3,), number), equal_nan=True)
+        assert_close(result, torch.full((3,), number), equal_nan=True)
 
 
 @pytest.mark.parametrize("dialect", ["torch", "linalg", "tosa", "stablehlo"])
@@ -216,6 +213,6 @@ def test_causal_attention(dialect: str, tmp_path: Path) -> None:
     )
     exported.save(tmp_path)
     if dialect != "stablehlo":
-        torch.testing.assert_close(
+        assert_close(
             exported.run()[0], attention(x, x, x, is_causal=True), rtol=1e-4, atol=1e-5
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch import nn
 from torch.nn import functional
 
@@ -57,7 +58,7 @@ def test_peft(tier: str, tmp_path: Path) -> None:
         model.save_pretrained(tmp_path / device)
         loaded = peft.PeftModel.from_pretrained(language_model(), tmp_path / device)
         loaded.eval().to(device)
-        torch.testing.assert_close(loaded(input_ids=x).logits.detach(), logits)
+        assert_close(loaded(input_ids=x).logits, logits)
         merged = model.merge_and_unload()(input_ids=x).logits.detach()
         return found, logits.cpu(), merged.cpu()
 
@@ -110,7 +111,7 @@ def test_diffusers(tier: str, tmp_path: Path) -> None:
         return found, torch.as_tensor(result.images)
 
     with torch_ltc.config(tier=tier):
-        torch.testing.assert_close(train("lazy"), train("cpu"), rtol=1e-3, atol=1e-3)
+        assert_close(train("lazy"), train("cpu"), rtol=1e-3, atol=1e-3)
 
 
 def test_timm() -> None:

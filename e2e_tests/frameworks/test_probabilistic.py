@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from comparison import assert_close
 
 
 def test_gpytorch() -> None:
@@ -38,7 +39,7 @@ def test_gpytorch() -> None:
             predicted = likelihood(model(x + 0.01))
         return [loss.detach().cpu(), predicted.mean.cpu(), predicted.variance.cpu()]
 
-    torch.testing.assert_close(fit("lazy"), fit("cpu"), rtol=1e-3, atol=1e-3)
+    assert_close(fit("lazy"), fit("cpu"), rtol=1e-3, atol=1e-3)
 
 
 def test_pyro() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch_ltc._backend import bindings
 
 SEEDS, EACH, FULL = 40, 10, 1000
@@ -91,9 +92,7 @@ class Case:
                 actual = self.run(x.to("lazy"), n, m).cpu()
                 where = f"seed {self.seed}, sizes {n} and {m}: {self.lines}"
                 assert actual.shape == expected.shape, where
-                torch.testing.assert_close(
-                    actual, expected, rtol=1e-4, atol=1e-3, msg=lambda t, w=where: w + t
-                )
+                assert_close(actual, expected, rtol=1e-4, atol=1e-3, what=where)
         return torch_ltc.metrics()["programs_bound"]
 
 

@@ -1,6 +1,6 @@
-"""Samples and gradients of positions equal eager's where rounding decides: halfway between
-two elements, each of which may be the nearest, and at an element's center, where the
-gradient jumps."""
+"""Sampled images, and the gradients of the sampling positions, equal eager's at positions
+where rounding decides the result: halfway between two elements, where either may be the
+nearest one, and at the center of an element, where the gradient is discontinuous."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_grids_of_the_identity_are_eagers(align: bool, rank: int) -> None:
         sizes = [2, 1, *range(length, length + rank)]
         expected = F.affine_grid(theta, sizes, align_corners=align)
         grid = F.affine_grid(theta.to("lazy"), sizes, align_corners=align)
-        torch.testing.assert_close(grid.cpu(), expected, rtol=0, atol=0)
+        assert_close(grid, expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
@@ -109,4 +109,4 @@ def test_values_at_points_that_are_not_finite(
                 ).cpu()
                 for device in ("cpu", "lazy")
             )
-            torch.testing.assert_close(result, expected, equal_nan=True)
+            assert_close(result, expected, equal_nan=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from subprocesses import run_python
 from torch import Tensor
 from torch.nn import functional as F
@@ -255,14 +256,7 @@ def test_numbers_are_rounded_where_eager_does(
         results = {name: function(lazy) for name, function in functions.items()}
         torch_ltc.mark_step()
     for name, function in functions.items():
-        torch.testing.assert_close(
-            results[name].cpu(),
-            function(x),
-            atol=0,
-            rtol=0,
-            equal_nan=True,
-            msg=lambda text, name=name: f"{name}: {text}",
-        )
+        assert_close(results[name], function(x), 0, 0, what=name, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -320,4 +314,4 @@ def test_sums_of_products(function: Callable, dtype: torch.dtype) -> None:
     operands = [torch.randn(8, 60).to(dtype) for _ in range(3)]
     lazy = function(*(operand.to("lazy") for operand in operands)).cpu()
     step = 2 * torch.finfo(dtype).eps
-    torch.testing.assert_close(lazy, function(*operands), rtol=step, atol=step)
+    assert_close(lazy, function(*operands), rtol=step, atol=step)

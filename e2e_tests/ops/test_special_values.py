@@ -172,4 +172,4 @@ def test_extremes(name: str) -> None:
     """Results equal eager's up to the precision of denormal float32 numbers."""
     x, function = EXTREMES[name]
     wanted, result = function(x), function(x.to("lazy")).cpu()
-    torch.testing.assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)
+    assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)

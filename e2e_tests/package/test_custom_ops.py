@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
-from comparison import compare
+from comparison import assert_close, compare
 
 
 def _define(name: str) -> torch.library.CustomOpDef:
@@ -39,8 +39,8 @@ def test_a_kernel_for_all_devices_is_traced() -> None:
     (result * 1.5).sum().backward()
     assert torch_ltc.metrics()["fallback_calls"] == 0
     assert torch_ltc.metrics()["implicit_syncs"] == 0
-    torch.testing.assert_close(result.detach().cpu(), op(x))
-    torch.testing.assert_close(lazy.grad.cpu(), torch.full((3, 2), 3.0))
+    assert_close(result, op(x))
+    assert_close(lazy.grad, torch.full((3, 2), 3.0))
 
 
 def test_the_users_kernel_for_lazy_comes_first() -> None:
@@ -289,7 +289,7 @@ def test_an_op_may_be_defined_again() -> None:
         second.impl("op", lambda x: x.sin(), "CompositeImplicitAutograd")
         y = torch.ones(2, device="lazy", requires_grad=True)
         torch.ops.torch_ltc_again.op(y).sum().backward()
-        torch.testing.assert_close(y.grad.cpu(), torch.ones(2).cos())
+        assert_close(y.grad, torch.ones(2).cos())
 
 
 def test_torch_compile_takes_a_defined_op(library: torch.library.Library) -> None:
@@ -325,7 +325,7 @@ def test_torch_compile_on_the_cpu_keeps_the_op() -> None:
         return y
 
     compiled = torch.compile(program, backend="aot_eager")
-    torch.testing.assert_close(compiled(torch.ones(3)), torch.full((3,), 4.0))
+    assert_close(compiled(torch.ones(3)), torch.full((3,), 4.0))
 
 
 @pytest.fixture

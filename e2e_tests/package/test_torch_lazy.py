@@ -9,6 +9,7 @@ import torch._lazy.ir_cache
 import torch._lazy.metrics
 import torch._lazy.ts_backend
 import torch_ltc
+from comparison import assert_close
 from torch import fx, nn
 from torch._lazy import metrics
 from torch._lazy.extract_compiled_graph import extract_compiled_graph
@@ -123,8 +124,8 @@ def test_compiled_graphs_run_on_other_inputs(kind: type) -> None:
         others = [argument.clone() for argument in arguments]
         expected, actual = module(*arguments), compiled(*others)
         expected = expected if isinstance(expected, tuple) else (expected,)
-        torch.testing.assert_close(list(actual), list(expected))
-        torch.testing.assert_close(others, arguments)
+        assert_close(list(actual), list(expected))
+        assert_close(others, arguments)
 
 
 def test_graphs_that_differ_in_a_number_are_two() -> None:

@@ -230,7 +230,7 @@ def test_data_of_recurrent_layers(make: Callable) -> None:
         loss.backward()
         gradients.append([x.grad, *[p.grad for p in layer.parameters()]])
     for lazy, eager in zip(*reversed(gradients), strict=True):
-        torch.testing.assert_close(lazy.cpu(), eager, rtol=1e-4, atol=1e-5)
+        assert_close(lazy, eager, rtol=1e-4, atol=1e-5)
 
 
 def test_data_written_between_forward_and_backward() -> None:

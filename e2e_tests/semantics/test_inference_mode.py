@@ -74,7 +74,7 @@ def test_composite_ops_have_eagers_values(name: str) -> None:
     x = torch.linspace(-1, 2, 40).reshape(1, 2, 4, 5)
     with torch.inference_mode():
         result = COMPOSITES[name](x.to("lazy"))
-        torch.testing.assert_close(result.cpu(), COMPOSITES[name](x))
+        assert_close(result, COMPOSITES[name](x))
 
 
 MADE_INSIDE = {
@@ -125,7 +125,7 @@ def _inside(name: str, device: str) -> torch.Tensor:
 def test_what_is_an_inference_tensor(name: str) -> None:
     cpu, lazy = _inside(name, "cpu"), _inside(name, "lazy")
     assert lazy.is_inference() == cpu.is_inference()
-    torch.testing.assert_close(lazy.cpu(), cpu.clone())
+    assert_close(lazy, cpu.clone())
     assert (lazy * 1).is_inference() == (cpu * 1).is_inference()
     assert lazy.view(-1).is_inference() == cpu.view(-1).is_inference()
     with torch.inference_mode():
@@ -173,7 +173,7 @@ def test_what_composite_ops_return(name: str) -> None:
     eager, lazy = program(x), program(x.to("lazy"))
     assert lazy[2:] == eager[2:]
     for result, expected in zip(lazy[:2], eager[:2], strict=True):
-        torch.testing.assert_close(result.cpu(), expected.clone())
+        assert_close(result, expected.clone())
 
 
 OUTSIDE = {
@@ -236,7 +236,7 @@ def test_tensors_of_python_numbers(name: str) -> None:
         made.add_(1)
     assert made.is_inference()
     assert not FROM_PYTHON[name]("lazy").is_inference()
-    torch.testing.assert_close(made.cpu(), FROM_PYTHON[name]("cpu") + 1)
+    assert_close(made, FROM_PYTHON[name]("cpu") + 1)
 
 
 #: Writes of a normal 3x3 tensor into an inference tensor.
@@ -270,7 +270,7 @@ def test_a_written_tensor_stays_one(name: str) -> None:
             results = [x, x.t(), x[0], x.view(-1), x + normal]
         results.append(x[1])
         outcomes[device] = [r.is_inference() for r in results]
-        torch.testing.assert_close(results[0].cpu(), outcomes.setdefault("x", x))
+        assert_close(results[0], outcomes.setdefault("x", x))
     assert outcomes["lazy"] == outcomes["cpu"]
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
-from comparison import assert_same, compare
+from comparison import assert_close, assert_same, compare
 
 aten = torch.ops.aten
 
@@ -218,7 +218,7 @@ def test_numbers_drawn_into_another_dtype(name: str, dtype: torch.dtype) -> None
     if isinstance(expected, tuple):
         assert result == expected
     else:
-        torch.testing.assert_close(result, expected)
+        assert_close(result, expected)
 
 
 EMPTY = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from comparison import assert_close
 from torch import Tensor
 
 
@@ -60,4 +61,4 @@ def test_shared_elements(call: Callable, grad: bool) -> None:
         with torch.set_grad_enabled(grad):
             call(x, y)
         results.append([x.cpu(), y.cpu()])
-    torch.testing.assert_close(*results)
+    assert_close(*results)

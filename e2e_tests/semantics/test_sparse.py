@@ -11,6 +11,7 @@ import comparison
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch.utils._pytree import tree_leaves
 
 SQUARE = torch.tensor([[0.0, 2, 0, 1], [3, 0, 0, 0], [0, 0, 0, 0], [0, 4, 5, 0]])
@@ -221,7 +222,7 @@ def test_functionalize_of_the_cpu_is_as_it_was() -> None:
         return (x.to_sparse() * 2).to_dense() + x.mul(2).index_select(0, torch.tensor([0]))  # fmt: skip
 
     x = dense("cpu", 2, 3)
-    torch.testing.assert_close(torch.func.functionalize(function)(x), function(x))
+    assert_close(torch.func.functionalize(function)(x), function(x))
 
 
 GRADIENTS = {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from comparison import assert_close
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -180,9 +181,7 @@ def test_special_gradients(name: str) -> None:
     ours, eagers = (_run(function, tuple(operands), d) for d in ("lazy", "cpu"))
     for result, wanted in zip(ours, eagers, strict=True):
         assert result.stride() == wanted.stride()
-        torch.testing.assert_close(
-            result.cpu(), wanted, rtol=1e-4, atol=1e-5, equal_nan=True
-        )
+        assert_close(result, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
 @pytest.mark.parametrize("device", ["cpu", "lazy"])
@@ -207,7 +206,7 @@ def test_a_sparse_gradient_of_bags(mode: str) -> None:
         (grad,) = torch.autograd.grad(loss, weight)
         assert grad.is_sparse
         grads.append(grad.to_dense().cpu())
-    torch.testing.assert_close(*grads)
+    assert_close(*grads)
 
 
 @pytest.mark.parametrize("device", ["cpu", "lazy"])
@@ -235,7 +234,7 @@ def test_a_median_of_a_batch_has_tangents() -> None:
         torch.func.vmap(torch.func.grad(torch.median)),
         torch.func.jacfwd(torch.median),
     ):
-        torch.testing.assert_close(transform(x.to("lazy")).cpu(), transform(x))
+        assert_close(transform(x.to("lazy")), transform(x))
 
 
 #: Excludes factors for which autograd multiplies infinity or NaN by zero: the sum below
@@ -248,4 +247,4 @@ def test_second_derivatives_of_products(name: str) -> None:
         (grad,) = torch.autograd.grad(x.prod(), x, create_graph=True)
         (second,) = torch.autograd.grad(grad[0] + 2 * grad[2], x)
         results.append((grad.detach().cpu(), second.cpu()))
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -199,7 +199,7 @@ def test_moves_keep_strides() -> None:
         copy = x.clone()
         assert geometry(lazy) == geometry(copy)
         assert geometry(lazy.cpu()) == geometry(copy)
-        torch.testing.assert_close(lazy.cpu(), x)
+        assert_close(lazy, x)
         assert x.to("lazy", memory_format=CHANNELS_LAST).stride() == (
             x.to(torch.float64, memory_format=CHANNELS_LAST).stride()
         )
@@ -357,7 +357,7 @@ def test_resize_to_the_sizes_that_a_view_has() -> None:
         view.resize_(3, 4)
         torch.randn(3, 4, out=view, device=device)
         assert view.stride() == (8, 2)
-        torch.testing.assert_close(base[1:, ::2].cpu(), view.cpu())
+        assert_close(base[1:, ::2], view)
         assert base[:, 1::2].abs().sum().item() == 0
         assert view.abs().sum().item() > 0
 
@@ -425,7 +425,7 @@ def test_numbers_drawn_into_strides(name: str, place: str) -> None:
     for lazy, eager in zip(drawn("lazy"), drawn("cpu"), strict=True):
         assert geometry(lazy) == geometry(eager)
         if name == "orthogonal_":
-            torch.testing.assert_close(lazy.cpu(), eager)
+            assert_close(lazy, eager)
         else:
             assert torch.equal(lazy.cpu(), eager)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import torch_ltc
-from comparison import assert_same
+from comparison import assert_close, assert_same
 from subprocesses import run_python
 
 F32, F64 = torch.float32, torch.float64
@@ -84,7 +84,7 @@ def test_default_dtype_and_the_cache_on_disk(own_cache: str) -> None:
         printed = json.loads(run_python(text.format(name)).stdout)
         digits = torch.tensor(printed, dtype=torch.float64)
         rtol = 4 * torch.finfo(expected.dtype).eps
-        torch.testing.assert_close(digits, expected.double(), rtol=rtol, atol=0)
+        assert_close(digits, expected.double(), rtol=rtol, atol=0)
 
 
 @contextlib.contextmanager

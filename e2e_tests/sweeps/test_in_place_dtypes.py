@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from comparison import assert_close
 from sweeps import opinfo
 from torch.testing._internal.common_methods_invocations import OpInfo, SampleInput
 from torch.utils._pytree import tree_map
@@ -55,6 +56,4 @@ def test_in_place_dtypes(op: OpInfo) -> None:
                 )
                 assert isinstance(lazy, type) == isinstance(eager, type), (eager, lazy)
                 if not isinstance(eager, type):
-                    torch.testing.assert_close(
-                        lazy, eager, rtol=1e-3, atol=1e-3, equal_nan=True
-                    )
+                    assert_close(lazy, eager, rtol=1e-3, atol=1e-3, equal_nan=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from counting import Counts, counting, fallback_names, sync_names
 from torch import nn
 from torch.nn import functional as F
@@ -90,9 +91,7 @@ def test_kept_detached_losses_and_running_sum() -> None:
         kept.append(loss.detach())
 
     assert_steady(steady_counts(loop, after))
-    torch.testing.assert_close(
-        total.cpu(), torch.stack([loss.cpu() for loss in kept]).sum()
-    )
+    assert_close(total, torch.stack([loss.cpu() for loss in kept]).sum())
 
 
 def test_item_each_step() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torch_ltc
+from comparison import assert_close
 from counting import counting
 from torch import nn
 
@@ -58,7 +59,7 @@ def test_dtypes(name: str) -> None:
     with torch.autocast("lazy", dtype=BF16):
         actual = OPS[name](matrix("lazy"))
     assert actual.dtype == expected.dtype
-    torch.testing.assert_close(actual.cpu(), expected, rtol=3e-2, atol=3e-2)
+    assert_close(actual, expected, rtol=3e-2, atol=3e-2)
 
 
 @pytest.mark.parametrize("name", ["cat", "stack", "index_copy"])
@@ -123,7 +124,7 @@ def test_training_follows_the_cpu() -> None:
     expected, dtype = train("cpu", True)
     actual, lazy_dtype = train("lazy", True)
     assert dtype == lazy_dtype == BF16
-    torch.testing.assert_close(actual, expected, rtol=5e-2, atol=2e-2)
+    assert_close(actual, expected, rtol=5e-2, atol=2e-2)
     exact, dtype = train("lazy", False)
     assert dtype == torch.float32 and exact != actual
 
@@ -154,7 +155,7 @@ def test_gradients_are_unscaled_with_eagers_rounding(
     assert counts.fallback_calls == counts.implicit_syncs == 0
     for a, b in zip(actual, expected, strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape
-        torch.testing.assert_close(a.cpu(), b, rtol=0, atol=0, equal_nan=True)
+        assert_close(a, b, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("scale", [3.3, 3e38])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from comparison import compare
+from comparison import assert_close, compare
 from torch import nn
 from torch.utils.checkpoint import (
     CheckpointPolicy,
@@ -332,7 +332,7 @@ def test_tangents_that_are_zero(name: str) -> None:
         with pytest.raises(type(error)):
             run("lazy")
     else:
-        torch.testing.assert_close(run("lazy"), expected)
+        assert_close(run("lazy"), expected)
 
 
 #: Functions of a square matrix whose results are transposed in memory.
@@ -366,4 +366,4 @@ def test_second_derivatives_of_factorizations(
         else func.hessian(function)
     )
     result = second(x.to("lazy")).cpu()
-    torch.testing.assert_close(result, second(x), rtol=1e-4, atol=1e-4)
+    assert_close(result, second(x), rtol=1e-4, atol=1e-4)

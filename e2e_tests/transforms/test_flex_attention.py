@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch.nn.attention.flex_attention import (
     AuxRequest,
     create_block_mask,
@@ -68,9 +69,9 @@ def test_values_and_gradients(mask: Callable | None, compiled: bool) -> None:
     actual = attention(*qkv, score_mod=_biased(bias), block_mask=blocks)
     actual.sin().sum().backward()
     assert torch_ltc.fallbacks() == []
-    torch.testing.assert_close(actual.cpu(), expected)
+    assert_close(actual, expected)
     for a, e in zip(lazy, leaves, strict=True):
-        torch.testing.assert_close(a.grad.cpu(), e.grad)
+        assert_close(a.grad, e.grad)
     torch._dynamo.reset()
 
 
@@ -80,6 +81,6 @@ def test_shared_heads_and_auxiliary_results() -> None:
     request = AuxRequest(lse=True, max_scores=True)
     lazy = [x.to("lazy") for x in (q, k, v)]
     result, aux = flex_attention(*lazy, enable_gqa=True, return_aux=request)
-    torch.testing.assert_close(result.cpu(), scores.softmax(-1) @ v)
-    torch.testing.assert_close(aux.lse.cpu(), scores.logsumexp(-1))
-    torch.testing.assert_close(aux.max_scores.cpu(), scores.amax(-1))
+    assert_close(result, scores.softmax(-1) @ v)
+    assert_close(aux.lse, scores.logsumexp(-1))
+    assert_close(aux.max_scores, scores.amax(-1))

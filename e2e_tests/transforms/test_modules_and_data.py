@@ -126,11 +126,11 @@ def test_traced_modules() -> None:
     moved = traced.to("lazy")
     for _ in range(3):
         actual = moved(x34().to("lazy"))
-    torch.testing.assert_close(actual.detach().cpu(), expected.detach(), **TOLERANCE)
+    assert_close(actual, expected, **TOLERANCE)
     lazy_module = nn.Linear(4, 2).to("lazy")
     retraced = torch.jit.trace(lazy_module, x34().to("lazy"))
     x = x34().to("lazy") * 2
-    torch.testing.assert_close(retraced(x).cpu(), lazy_module(x).cpu(), **TOLERANCE)
+    assert_close(retraced(x), lazy_module(x), **TOLERANCE)
 
 
 @pytest.mark.filterwarnings("ignore:.*pin_memory")

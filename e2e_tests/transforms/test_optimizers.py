@@ -93,7 +93,7 @@ def test_lbfgs(search: str | None) -> None:
             return loss
 
         results[device] = [float(optimizer.step(closure)) for _ in range(3)]
-    torch.testing.assert_close(results["lazy"], results["cpu"], rtol=1e-3, atol=1e-5)
+    assert_close(results["lazy"], results["cpu"], rtol=1e-3, atol=1e-5)
 
 
 def test_averaged_models() -> None:

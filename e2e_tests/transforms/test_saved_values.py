@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from comparison import assert_close
 from torch.utils._pytree import tree_leaves
 
 
@@ -96,4 +97,4 @@ def test_as_eager(name: str, between: Callable) -> None:
     if isinstance(expected, str) or isinstance(actual, str):
         assert isinstance(actual, type(expected)) and actual == expected
     else:
-        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
+        assert_close(actual, expected, rtol=1e-4, atol=1e-5)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparison import assert_close
 from torch import nn
 
 MAKERS: dict[str, Callable] = {
@@ -38,7 +39,7 @@ def made(kind: str) -> tuple[torch.jit.ScriptModule, torch.Tensor]:
 def check(module: torch.jit.ScriptModule, expected: torch.Tensor) -> None:
     device = module.norm.running_mean.device
     result = module(torch.ones(2, 3, device=device)).detach().cpu()
-    torch.testing.assert_close(result, expected)
+    assert_close(result, expected)
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -123,11 +124,11 @@ def test_convolutions_traced_on_the_device(rank: int, is_transposed: bool) -> No
     x = torch.randn(1, 2, *[7] * rank, device="lazy")
     traced = torch.jit.trace(module, x)
     assert "aten::_convolution" in str(traced.inlined_graph)
-    torch.testing.assert_close(traced(x).cpu(), module(x).cpu())
+    assert_close(traced(x), module(x))
     other = x + 1
-    torch.testing.assert_close(traced(other).cpu(), module(other).cpu())
+    assert_close(traced(other), module(other))
     script = torch.jit.load(io.BytesIO(_saved(traced)), map_location="cpu")
-    torch.testing.assert_close(script(other.cpu()), module(other).cpu())
+    assert_close(script(other.cpu()), module(other))
 
 
 def test_indices_in_scripts() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc  # noqa: F401
+from comparison import assert_close
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -42,7 +43,7 @@ def test_a_trace_creates_tensors_anew(name: str) -> None:
         torch.manual_seed(3)
         calls = [script(x), script(x), script(longer), graph(x), graph(x)]
         results[device] = [y.cpu() for y in calls]
-    torch.testing.assert_close(results["lazy"], results["cpu"])
+    assert_close(results["lazy"], results["cpu"])
 
 
 def test_a_dispatch_mode_sees_the_tensors_that_the_program_gets() -> None:

@@ -11,6 +11,7 @@ import jax_peer
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from lowering.linalg.inputs import random
 from lowering.linalg.native import LTC_OPT
 from lowering.linalg.test_convolution import GEOMETRIES
@@ -145,4 +146,4 @@ def test_gradients_of_convolutions(dialect: str) -> None:
     programs = [(text, arguments(functions[i])) for i, text in texts.items()]
     for function, outputs in zip(functions, run(dialect, programs), strict=True):
         for pair in zip(outputs, function.expected, strict=True):
-            torch.testing.assert_close(*pair, rtol=1e-4, atol=1e-4)
+            assert_close(*pair, rtol=1e-4, atol=1e-4)

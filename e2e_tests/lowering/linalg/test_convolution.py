@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from comparison import assert_close
 from lowering.linalg import compiled
 from lowering.linalg.inputs import F32, F64, random
 from lowering.linalg.torch_text import Case, make_function
@@ -30,7 +31,7 @@ def check(case: Case, folder: Path) -> None:
     function = make_function(case, "program")
     actual = compiled.call(function, folder)
     for result, expected in zip(actual, function.expected, strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-4)
+        assert_close(result, expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])
