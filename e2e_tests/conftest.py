@@ -45,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
     torch.set_num_threads(threads)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("full")
+    if marker and not item.config.getoption("--full"):
+        pytest.skip(": ".join(("needs --full", *marker.args)))
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     reason = torch_ltc.unavailable_reason()
     if reason:

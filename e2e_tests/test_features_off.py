@@ -85,12 +85,9 @@ def test_each_feature_that_is_on_by_default_has_a_test() -> None:
     assert on == {*FEATURES, *SETTINGS}
 
 
+@pytest.mark.full("runs a test in a subprocess")
 @pytest.mark.parametrize("name", FEATURES)
-def test_without_the_feature_a_test_fails(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("runs a test in a subprocess; needs --full")
+def test_without_the_feature_a_test_fails(name: str) -> None:
     options = {option["name"]: option for option in torch_ltc.config.options()}
     value, test = FEATURES[name]
     variable = options[name]["environment"].split(", ")[0]

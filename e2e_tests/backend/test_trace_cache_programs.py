@@ -76,7 +76,6 @@ def test_random_programs_in_a_row() -> None:
     assert counts.reused_ops > counts.traced_ops / 4
 
 
-def test_many_random_programs_in_a_row(request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+@pytest.mark.full
+def test_many_random_programs_in_a_row() -> None:
     assert_same_without(range(1000, 1600))

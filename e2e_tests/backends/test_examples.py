@@ -84,13 +84,10 @@ def test_trains_as_eager(
     assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)
 
 
+@pytest.mark.full("takes a minute")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("backend", "name"), TRAINED)
-def test_compilers_train_the_zoo(
-    backend: str, name: str, request: pytest.FixtureRequest
-) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("takes a minute: needs --full")
+def test_compilers_train_the_zoo(backend: str, name: str) -> None:
     losses = losses_of(backend, f'catalogue.train({name!r}, "lazy", 2)')
     eager = catalogue.train(name, "cpu", 2).losses
     assert_close(losses, torch.stack(eager), rtol=1e-4, atol=0)

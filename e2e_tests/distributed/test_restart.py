@@ -74,7 +74,6 @@ def _final_loss(output: str) -> float:
     return float(found[0])
 
 
-@pytest.mark.slow
 def test_killed_workers_reach_the_same_loss(tmp_path):
     epochs, kills = 12, 10
     undisturbed = _start(tmp_path / "undisturbed", 0, epochs)

@@ -84,13 +84,10 @@ torch.save((outcome.losses, outcome.parameters), {path!r})
 """
 
 
+@pytest.mark.full("takes a minute")
 @pytest.mark.parametrize("dialect", ["tosa", "stablehlo"])
 @pytest.mark.parametrize("name", ["resnet18", "bert", "opt"])
-def test_published_architectures(
-    name: str, dialect: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("takes a minute: needs --full")
+def test_published_architectures(name: str, dialect: str, tmp_path: Path) -> None:
     if dialect == "tosa":
         with torch_ltc.use_backend("tosa"):
             outcome = catalogue.train(name, "lazy", 2)

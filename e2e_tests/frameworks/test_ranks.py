@@ -142,7 +142,6 @@ def _run(text: str, device: str, folder: Path, launcher: tuple[str, ...] = ()) -
     return json.loads(report.read_text())
 
 
-@pytest.mark.slow
 def test_lightning(tmp_path: Path) -> None:
     pytest.importorskip("lightning")
     reports = {device: _run(LIGHTNING, device, tmp_path) for device in ("cpu", "lazy")}
@@ -158,7 +157,6 @@ LAUNCH = ("-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", 
 LAUNCH += ("--main_process_port", "0")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "package, text, launcher",
     [

@@ -108,9 +108,8 @@ def test_length_that_follows_from_a_size(seed: int) -> None:
     Case(seed).check()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(1000, 1000 + FULL, 100))
-def test_full(first: int, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+def test_full(first: int) -> None:
     for seed in range(first, first + 100):
         Case(seed).check()

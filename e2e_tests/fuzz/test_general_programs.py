@@ -144,15 +144,13 @@ def test_values(first: int) -> None:
     assert _check_values(first, EACH) > 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
-def test_full_values(first: int, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+def test_full_values(first: int) -> None:
     _check_values(first, 100)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
-def test_full(first: int, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+def test_full(first: int) -> None:
     _check(first, 100)

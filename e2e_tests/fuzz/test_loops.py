@@ -21,10 +21,9 @@ def test_sample(first: int) -> None:
     _agree(first, EACH)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("first", range(100, 100 + FULL, 100))
-def test_full(first: int, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+def test_full(first: int) -> None:
     _agree(first, 100)
 
 

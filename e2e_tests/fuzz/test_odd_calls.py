@@ -16,10 +16,9 @@ from fuzz.recorded_calls import Call
 aten = torch.ops.aten
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_full(seed: int, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("with --full")
+def test_full(seed: int) -> None:
     _none_fails("--each", "20", "--seed", str(seed))
 
 

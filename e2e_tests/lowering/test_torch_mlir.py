@@ -107,13 +107,10 @@ def lower(parser: str, folder: Path, gaps: list[str]) -> None:
         assert outcome == "ok" or any(op in text for op in gaps), path
 
 
+@pytest.mark.full("takes a minute")
 @pytest.mark.parametrize("name", catalogue.ENTRIES)
-def test_the_zoo(
-    name: str, parser: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_the_zoo(name: str, parser: str, tmp_path: Path) -> None:
     """torch-mlir parses the zoo's training steps, and lowers them except for ops in GAPS."""
-    if not request.config.getoption("--full"):
-        pytest.skip("takes a minute: needs --full")
     gaps = [op for op, models in GAPS.items() if name in models]
     with torch_ltc.debug.dump_to(tmp_path):
         catalogue.train(name, "lazy", 2)

@@ -17,6 +17,8 @@ import pytest
 from code_blocks import code_blocks
 from subprocesses import run_python
 
+pytestmark = pytest.mark.full("builds a copy of the tree")
+
 ROOT = Path(__file__).resolve().parents[2]
 LOWERING = "mlir_lowering"
 OP_TABLE = f"{LOWERING}/op_table/elementwise.toml"
@@ -76,12 +78,8 @@ class Tree:
 
 
 @pytest.fixture(scope="module")
-def tree(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Tree]:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """Yields a built copy of the tree to which the pages' code blocks have been applied."""
-    if not request.config.getoption("--full"):
-        pytest.skip("builds a copy of the tree; run it with --full")
     if not (ROOT / ".venv").exists():
         pytest.skip("needs the environment of './dev build'")
     tree = Tree(tmp_path_factory.mktemp("adding") / "tree")

@@ -54,15 +54,13 @@ print(info["cpu_name"], info["cpu_features"])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.full("emulation takes a minute")
 @pytest.mark.timeout(1800)
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="x86-64's processors")
 @pytest.mark.parametrize(
     "processor", ["Haswell", "Nehalem"], ids=["AVX2", "without AVX"]
 )
-def test_training_on(processor: str, request: pytest.FixtureRequest) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("emulation takes a minute; with --full")
+def test_training_on(processor: str) -> None:
     emulator = shutil.which("qemu-x86_64")
     if emulator is None:
         pytest.skip("needs qemu-x86_64 (apt-get install qemu-user)")
@@ -99,18 +97,14 @@ IN_AARCH64 = Path(__file__).parents[2] / "tools" / "dev" / "in_aarch64.sh"
 AARCH64_PYTHON = "/root/trial/venv/bin/python"
 
 
-@pytest.mark.slow
+@pytest.mark.full("emulation takes minutes")
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("processor", "has_sve"),
     [("neoverse-n1", False), ("a64fx", True)],
     ids=["NEON", "SVE"],
 )
-def test_installed_wheel_on_aarch64(
-    processor: str, has_sve: bool, request: pytest.FixtureRequest
-) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("emulation takes minutes; with --full")
+def test_installed_wheel_on_aarch64(processor: str, has_sve: bool) -> None:
     root = IN_AARCH64.parents[2] / ".dev" / "aarch64" / "root"
     if not (root / AARCH64_PYTHON[1:]).is_symlink():
         pytest.skip("needs the installed wheel (./dev wheel --target=aarch64)")

@@ -14,9 +14,8 @@ from subprocesses import run_python
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_compiles_where_it_is_unpacked(request, tmp_path) -> None:
-    if not request.config.getoption("--full"):
-        pytest.skip("reconfigures the build folder; with --full")
+@pytest.mark.full("reconfigures the build folder")
+def test_compiles_where_it_is_unpacked(tmp_path) -> None:
     command = [
         sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps",
         "--no-index", "-w", str(tmp_path), str(ROOT),

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import torch
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +30,6 @@ def row(report: str, name: str) -> str:
     return found.group(1)
 
 
-@pytest.mark.slow
 def test_digits(tmp_path: Path, own_cache: str) -> None:
     report = run("examples/train_digits.py", folder=tmp_path)
     assert float(row(report, "test accuracy").split("%")[0]) >= 97

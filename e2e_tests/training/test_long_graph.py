@@ -6,13 +6,11 @@ from __future__ import annotations
 import threading
 import time
 
-import pytest
 import torch
 import torch_ltc
 from subprocesses import run_python
 
 
-@pytest.mark.slow
 def test_chain_of_200000_ops() -> None:
     # Runs in a subprocess, because a failure would be a crash.
     program = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 
-import pytest
 import torch
 import torch_ltc
 from subprocesses import run_python
@@ -22,7 +21,6 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-@pytest.mark.slow
 def test_perceptron_for_2000_steps() -> None:
     task = tasks.TASKS["test"]["perceptron"]
     model = task.model().to("lazy")
