@@ -116,8 +116,8 @@ private:
     row.op = reason;
     row.location = shortText(placeOfCollective(number));
     row.calls = 1;
-    // Not a copy: if the trace's thread schedules it at the same time, a copy
-    // would still be pending and run the collectives again.
+    // Compute the tensor itself: if the trace's thread schedules it at the same
+    // time, a copy of it would still be pending, and run the collectives again.
     const bool isCut = isPending();
     StepExecutor::get().syncTensors(tensor, wait);
     if (!isCut) // the ops are running

@@ -25,9 +25,9 @@ struct NumberSlots {
 /// difference, and small at their stand-ins.
 ///
 /// `withPaddedLengths`: whether lengths that are the same in all traces, and to
-/// which varying sizes are padded, have slots. `withInferredSizes`: whether the
-/// size that `view(a, b, -1)` infers has one, so that the operand's size may be
-/// the product of all.
+/// which varying sizes are padded, have slots. `withInferredSizes`: whether
+/// sizes that a view infers have slots: for `view(a, b, -1)`, the operand's
+/// size can then be the product of the three sizes.
 NumberSlots findNumberSlots(const GraphSnapshot &base,
                             const TraceColumns &columns, bool withPaddedLengths,
                             bool withInferredSizes);

@@ -204,7 +204,7 @@ static std::optional<SlicedDim> slicedDim(const OpRecord &record,
 }
 
 /// Whether the step of this `arange` has differed from that of an earlier
-/// trace. Its length is then no simple function of its numbers.
+/// trace. Its length then isn't a simple function of its numbers.
 bool VaryingNumbers::isMovingRange(const OpRecord &record,
                                    const Numbers &numbers) {
   if (record.shapeRule != ShapeRule::arangeShape || numbers.size() != 3 ||
@@ -238,7 +238,7 @@ bool VaryingNumbers::isMovingPart(const OpRecord &record,
   state.add(opsBefore);
   state.add(record.id);
   state.add(uint64_t(dim));
-  // With a step above 1, the length is no simple function of one end.
+  // With a step above 1, the length isn't a simple function of one end.
   const bool isStepped = step > 1;
   state.add(isStepped);
   Whole first{.size = size, .start = numbers[0]};

@@ -22,10 +22,10 @@ Cache::Cache(const std::string &path, uint64_t maxBytes, Warn warn,
                                    path, llvm::toString(opened.takeError())));
 }
 
-void Cache::warnOnce(const std::string &sort, const std::string &message) {
+void Cache::warnOnce(const std::string &kind, const std::string &message) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    if (!warned.insert(sort).second)
+    if (!warned.insert(kind).second)
       return;
   }
   if (warn)

@@ -49,9 +49,9 @@ private:
   void rememberInMemory(const std::string &identity, Value value);
   Value findOnDisk(LtcCacheKind kind, llvm::StringRef salt,
                    llvm::StringRef key);
-  /// Reports `message` unless a problem of the same kind, `sort`, has been
+  /// Reports `message` unless a problem of this `kind` has been
   /// reported.
-  void warnOnce(const std::string &sort, const std::string &message);
+  void warnOnce(const std::string &kind, const std::string &message);
 
   std::unique_ptr<CacheDirectory> directory;
   const uint64_t maxBytes;

@@ -33,8 +33,8 @@ namespace mlir::torch_ltc {
 
 namespace {
 
-/// States that the elements (or indices of a dimension) [begin, end) of a
-/// result are those of `source` from `first` on.
+/// A part of a result: its elements (or indices of a dimension) [begin, end)
+/// are those of `source` from `first` on.
 struct Piece {
   int64_t begin, end;
   Value source;
