@@ -1,4 +1,4 @@
-"""OpInfo entries that can't be compared, and known failures."""
+"""OpInfo entries that can't be compared with eager."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ EXCLUDED: dict[str, str] = {
     "new_empty": "uninitialized memory",
     "new_empty_strided": "uninitialized memory",
 }
-
-#: Entry -> why a sample fails or differs. A line is removed once the defect is fixed.
-KNOWN_FAILURES: dict[str, str] = {}
 
 
 def is_excluded(entry: str) -> bool:

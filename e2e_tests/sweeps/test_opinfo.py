@@ -12,21 +12,13 @@ import json
 import pytest
 import torch
 from sweeps import opinfo
-from sweeps.exclusions import KNOWN_FAILURES
 from sweeps.page import RESULTS
 
 RECORDED = json.loads(RESULTS.read_text())
 
 
 def _ids(dtype: torch.dtype) -> list:
-    cases = []
-    for op in opinfo.entries(dtype):
-        name = opinfo.entry_name(op)
-        marks = []
-        if reason := KNOWN_FAILURES.get(name):
-            marks.append(pytest.mark.xfail(reason=reason, strict=False))
-        cases.append(pytest.param(op, id=name, marks=marks))
-    return cases
+    return [pytest.param(op, id=opinfo.entry_name(op)) for op in opinfo.entries(dtype)]
 
 
 def _is_native(op, part: str, dtype: torch.dtype) -> bool:
@@ -65,7 +57,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             dtype,
             *case.values,
             id=f"{str(dtype).removeprefix('torch.')}-{case.id}",
-            marks=case.marks,
         )
         for dtype in opinfo.FORWARD_DTYPES
         for case in _ids(dtype)
