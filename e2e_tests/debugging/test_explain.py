@@ -299,6 +299,21 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
     assert all(here in record.message for record in syncs)
 
 
+def test_programs_that_are_older_than_the_logs() -> None:
+    inputs = torch.rand(13, device="lazy")
+
+    def step() -> None:
+        kept.append((inputs * 2).cumsum(0))
+        torch_ltc.mark_step()
+
+    kept: list[torch.Tensor] = []
+    first = torch_ltc.explain(step)
+    torch_ltc.reset_metrics()
+    assert torch_ltc.explain(step).peak == first.peak != {}
+    program = torch_ltc.step_log()[-1]["program"]
+    assert "aten.cumsum" in torch_ltc.debug.dump(program[:12])
+
+
 def test_each_new_program_is_told(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         kept = [torch.ones(1100 + i).to("lazy").cos() for i in range(1)]

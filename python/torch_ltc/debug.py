@@ -64,7 +64,7 @@ def dump(
 
     `target`: lazy tensors, whose pending graph is shown without being run; a step
     number of `torch_ltc.step_log()` (-1 is the last step); or a program's hash, or a
-    prefix of it, from `torch_ltc.compile_log()`. Raises ValueError for an unknown stage,
+    prefix of it, from `torch_ltc.compile_log()` or `step_log()`. Raises ValueError for an unknown stage,
     step or hash, and TypeError for tensors on other devices.
     """
     if stage not in (*stage_files(), *DRAWINGS):
@@ -232,8 +232,10 @@ def _program(target: int | str) -> str:
         )
     backend = bindings()
     if isinstance(target, str):
-        known = [entry["program"] for entry in backend.compile_log()]
-        matches = sorted({name for name in known if name.startswith(target)})
+        # A program that was made before `reset_metrics()` is only in the log of steps.
+        rows = (*backend.compile_log(), *backend.step_log())
+        known = {row["program"] for row in rows}
+        matches = sorted(name for name in known if name.startswith(target))
         if len(matches) != 1:
             problem = (
                 "Several programs' hashes start"
@@ -241,7 +243,8 @@ def _program(target: int | str) -> str:
                 else "No program's hash starts"
             )
             raise ValueError(
-                f"{problem} with '{target}'; torch_ltc.compile_log() lists them."
+                f"{problem} with '{target}'; torch_ltc.compile_log() and step_log() list "
+                "them."
             )
         return matches[0]
     steps = backend.step_log()
