@@ -248,3 +248,26 @@ def test_second_derivatives_of_products(name: str) -> None:
         (second,) = torch.autograd.grad(grad[0] + 2 * grad[2], x)
         results.append((grad.detach().cpu(), second.cpu()))
     assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+@pytest.mark.parametrize("op", [F.avg_pool3d, F.adaptive_avg_pool3d])
+def test_second_derivatives_of_pools_in_3d(op: Callable) -> None:
+    def cubes(x: torch.Tensor) -> torch.Tensor:
+        return op(x, 2).pow(3).sum()
+
+    x = torch.linspace(-1, 1, 128).reshape(1, 2, 4, 4, 4)
+    for device in ("cpu", "lazy"):
+        by_graphs = torch.autograd.functional.hessian(cubes, x.to(device))
+        by_transforms = torch.func.hessian(cubes)(x.to(device))
+        assert_close(by_graphs, by_transforms)
+
+
+@pytest.mark.parametrize("op", [F.avg_pool3d, F.adaptive_avg_pool3d])
+def test_a_pool_in_3d_that_is_linear_has_a_second_derivative_of_zero(
+    op: Callable,
+) -> None:
+    for device in ("cpu", "lazy"):
+        x = torch.ones(1, 2, 4, 4, 4, device=device, requires_grad=True)
+        (first,) = torch.autograd.grad(op(x, 2).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        assert not second.any()

@@ -31,6 +31,11 @@ OPS: dict[str, tuple[tuple[int, ...], Callable]] = {
     "bilinear, corners": _resized(2, "bilinear", align_corners=True),
     "bicubic": _resized(2, "bicubic"),
     "trilinear": _resized(3, "trilinear"),
+    "avg_pool3d": ((1, 2, 4, 4, 4), lambda x: F.avg_pool3d(x, 2)),
+    "adaptive_avg_pool3d": (
+        (1, 2, 5, 4, 4),
+        lambda x: F.adaptive_avg_pool3d(x, (2, 3, 1)),
+    ),
     "unfold": ((1, 2, 4, 4), lambda x: F.unfold(x, 2)),
     "fold": ((1, 8, 9), lambda x: F.fold(x, (4, 4), 2)),
     "max_pool3d": ((1, 2, 4, 4, 4), lambda x: F.max_pool3d(x, 2, return_indices=True)),

@@ -24,22 +24,55 @@ def _name_gradient(function: Any, op: str) -> None:
     function._backward_cls.__name__ = op.title().replace("_", "") + "Backward0"
 
 
+class _Constant(torch.autograd.Function):
+    """Returns a copy of `gradient`, whose derivative by `x` is zero."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gradient: Tensor, x: Tensor) -> Tensor:
+        return gradient.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        x = inputs[1]
+        ctx.like = (x.shape, x.dtype, x.device)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        shape, dtype, device = ctx.like
+        return grads[0], torch.zeros(shape, dtype=dtype, device=device)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        return tangents[0].clone()
+
+
 def linear(
-    op: str, formula: Callable[..., Tensor], derived: Callable[..., Tensor]
+    op: str,
+    formula: Callable[..., Tensor],
+    derived: Callable[..., Tensor],
+    saves_operand: bool,
 ) -> Callable[..., Tensor]:
     """Returns `formula` with the gradient of `derived` (`formula` itself, unless eager's
-    gradient differs). The formula computes `op`, which is linear in its first argument."""
+    gradient differs). The formula computes `op`, which is linear in its first argument. If
+    `saves_operand`, that argument is saved, too, and the second derivative is zero instead
+    of None."""
 
     class Linear(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Tensor, rest: tuple, named: dict) -> Tensor:
             ctx.like = (x.shape, x.dtype, x.device)
+            if saves_operand:
+                ctx.save_for_backward(x)
             ctx.rest, ctx.named = rest, named
             return formula(x, *rest, **named)
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor) -> Any:
             shape, dtype, device = ctx.like
+            # An operand that was overwritten or released is an error here.
+            saved = ctx.saved_tensors if saves_operand else ()
             with torch.enable_grad():
                 zeros = torch.zeros(shape, dtype=dtype, device=device)
                 zeros.requires_grad_()
@@ -47,7 +80,10 @@ def linear(
                 made = torch.autograd.grad(
                     out, zeros, grads, create_graph=grads[0].requires_grad
                 )
-            return made[0], None, None
+            gradient = made[0]
+            if saved and torch.is_grad_enabled():
+                gradient = _Constant.apply(gradient, *saved)
+            return gradient, None, None
 
     _name_gradient(Linear, op)
 

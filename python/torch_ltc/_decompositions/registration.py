@@ -97,7 +97,8 @@ PYTHON_DECOMPOSITIONS = {
     "upsample_trilinear3d": "interpolation.upsample_trilinear3d",
 }
 
-#: Ops that are linear in their first operand: eager saves no values for their gradients.
+#: Ops that are linear in their first operand: eager saves no values for their gradients,
+#: except for those in `SAVES_OPERAND`.
 LINEAR = (
     "_adaptive_avg_pool3d",
     "_upsample_nearest_exact1d",
@@ -111,6 +112,8 @@ LINEAR = (
     "upsample_nearest3d",
     "upsample_trilinear3d",
 )
+
+SAVES_OPERAND = ("_adaptive_avg_pool3d", "avg_pool3d")
 
 #: Ops whose gradient in eager has no lowering or reads a value, and `narrow_copy`, which
 #: functionalization would decompose with different errors.
@@ -316,7 +319,8 @@ def _with_gradient(name: str, formula: Callable) -> Callable:
         from torch_ltc._decompositions.gradients import linear
 
         path = LINEAR_GRADIENTS.get(name)
-        return linear(name, formula, _python_decomposition(path) if path else formula)
+        derived = _python_decomposition(path) if path else formula
+        return linear(name, formula, derived, name in SAVES_OPERAND)
 
     return lambda *args, **kwargs: differentiable()(*args, **kwargs)
 
