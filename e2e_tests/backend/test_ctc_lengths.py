@@ -85,3 +85,28 @@ def test_a_length_that_is_too_long_raises_when_it_is_read() -> None:
     loss = F.ctc_loss(scores, rows, [TIME] * BATCH, [1, 1, LONGEST + 1, 1])
     with pytest.raises(RuntimeError, match=r"at least 8 at dimension 1.*ctc_loss"):
         loss.item()
+
+
+REJECTED = {
+    "dtype": lambda x, rows: F.ctc_loss(x.bfloat16(), rows, INPUTS, TARGETS),
+    "dtype of lengths": lambda x, rows: F.ctc_loss(
+        x, rows, torch.tensor(INPUTS).float(), torch.tensor(TARGETS).float()
+    ),
+    "blank": lambda x, rows: F.ctc_loss(x, rows, INPUTS, TARGETS, blank=CLASSES),
+    "negative blank": lambda x, rows: F.ctc_loss(x, rows, INPUTS, TARGETS, blank=-1),
+    "number of lengths": lambda x, rows: F.ctc_loss(x, rows, INPUTS[:3], TARGETS[:3]),
+    "rank of targets": lambda x, rows: F.ctc_loss(x, rows[..., None], INPUTS, TARGETS),
+    "number of targets": lambda x, rows: F.ctc_loss(x, rows[:3], INPUTS, TARGETS),
+}
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_what_no_value_allows_raises_at_the_call(name: str) -> None:
+    messages = []
+    for device in ("cpu", "lazy"):
+        x = torch.zeros(TIME, BATCH, CLASSES, device=device).log_softmax(2)
+        rows = torch.ones(BATCH, LONGEST, dtype=torch.int64, device=device)
+        with pytest.raises(RuntimeError) as error:
+            REJECTED[name](x, rows)
+        messages.append(str(error.value))
+    assert messages[0].splitlines()[0] in messages[1]

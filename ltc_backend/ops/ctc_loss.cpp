@@ -71,6 +71,22 @@ TORCH_LIBRARY_FRAGMENT(torch_ltc, library) {
                torch::dispatch(c10::DispatchKey::Meta, TORCH_FN(ctcLossMeta)));
 }
 
+/// Whether eager's kernel rejects the arguments, whatever the values of the
+/// tensors. The op would only fail when it is run.
+bool isRejectedByEager(const Tensor &logProbs, const Tensor &targets,
+                       const Tensor &inputLengths, const Tensor &targetLengths,
+                       int64_t blank) {
+  auto isList = [&](const Tensor &lengths) {
+    return c10::isIntegralType(lengths.scalar_type(), false) &&
+           lengths.numel() == logProbs.size(1);
+  };
+  auto dtype = logProbs.scalar_type();
+  return (dtype != at::kFloat && dtype != at::kDouble) ||
+         !isList(inputLengths) || !isList(targetLengths) || blank < 0 ||
+         blank >= logProbs.size(2) || targets.dim() > 2 ||
+         (targets.dim() == 2 && targets.size(0) != logProbs.size(1));
+}
+
 /// The kernel of `_ctc_loss.Tensor` for lazy tensors.
 std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
                                          const Tensor &targets,
@@ -87,6 +103,9 @@ std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
                   (targets.dim() == 1 && logProbs.size(1) != 1)))
     reason = "targets in one row: a size depends on their lengths, which are "
              "on the device";
+  else if (!reason && isRejectedByEager(logProbs, targets, inputLengths,
+                                        targetLengths, blank))
+    reason = "arguments that eager PyTorch rejects";
   std::array<IValue, 6> arguments = {logProbs,      targets, inputLengths,
                                      targetLengths, blank,   zeroInfinity};
   if (reason) {
