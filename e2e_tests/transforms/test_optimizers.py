@@ -117,3 +117,33 @@ def test_averaged_models() -> None:
             p.detach().cpu() for m in (swa, copied) for p in m.parameters()
         ]
     assert_close(results["lazy"], results["cpu"], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_loaded_state_of_another_dtype(name: str, dtype: torch.dtype) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        parameter = nn.Parameter(torch.linspace(-1, 1, 6).reshape(2, 3).to(device))
+        other = nn.Parameter(parameter.detach().to(dtype))
+        first, second = (OPTIMIZERS[name]([p], lr=0.01) for p in (parameter, other))
+        parameter.grad = torch.ones(2, 3, device=device)
+        first.step()
+        second.load_state_dict(first.state_dict())
+        for _ in range(2):
+            other.grad = other.detach() * 2
+            second.step()
+        return [other.detach().cpu().float()]
+
+    assert_close(run("lazy"), run("cpu"), rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD])
+def test_fused_rejects_complex_parameters(kind: type) -> None:
+    for device in ("cpu", "lazy"):
+        parameter = nn.Parameter(torch.ones(2, dtype=torch.complex64, device=device))
+        optimizer = kind([parameter], lr=0.01, fused=True)
+        parameter.grad = torch.ones_like(parameter)
+        with pytest.raises(
+            RuntimeError, match="requires all the params to be floating"
+        ):
+            optimizer.step()

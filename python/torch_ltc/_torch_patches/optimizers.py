@@ -69,9 +69,19 @@ def _make_state(optimizer: torch.optim.Adam) -> None:
         for group in optimizer.param_groups:
             fused, group["fused"] = group.get("fused"), None
             try:
+                if fused:
+                    _check_fused(optimizer, group)
                 optimizer._init_group(group, [], [], [], [], [], [])
             finally:
                 group["fused"] = fused
+
+
+def _check_fused(optimizer: torch.optim.Adam, group: dict[str, Any]) -> None:
+    """Makes the checks that torch makes where it creates the state for `fused=True`."""
+    check = sys.modules["torch.optim.optimizer"]._device_dtype_check_for_fused
+    for parameter in group["params"]:
+        if parameter.grad is not None and not optimizer.state.get(parameter):
+            check(parameter)
 
 
 def _move_counts(optimizer: torch.optim.Adam, device: str) -> bool:
@@ -121,7 +131,10 @@ def _return_to_the_cpu(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
             moved = False
             for name in _READ_IN_PYTHON:
                 value = state.get(name)
-                if isinstance(value, torch.Tensor) and value.device.type == "lazy":
+                if not isinstance(value, torch.Tensor) or value.device.type != "lazy":
+                    continue
+                # The `foreach` form accepts only these dtypes on the CPU.
+                if value.dtype in (torch.float32, torch.float64):
                     state[name] = value.cpu()
                     moved = True
             if not moved:
