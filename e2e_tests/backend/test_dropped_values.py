@@ -1,5 +1,6 @@
 """The outdated value of a large view is dropped at the end of a step. Ops on such views,
-and ops that read the memory of their operand, have eager's results."""
+and ops that read the memory of their operand, have eager's results. The operand of a view
+that nothing else holds isn't computed."""
 
 from __future__ import annotations
 
@@ -62,3 +63,36 @@ def test_ops_that_read_the_memory_of_a_view(offset: int | None, tier: str) -> No
         x = torch.arange(12.0)
         for ours, expected in zip(scattered(x.to("lazy")), scattered(x)):
             assert ours.cpu().equal(expected)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.expand(1 << 42)[7],
+        lambda x: x.expand(1 << 20, 1 << 22)[3, 5:7],
+        lambda x: x.detach().expand(2, 1 << 41).t()[-1],
+    ],
+)
+def test_the_operand_of_a_view_is_not_computed(view: Callable) -> None:
+    with torch_ltc.config(tier="interpret"):
+        x = torch.full((1,), 3.0, device="lazy")
+        result = view(x)
+        torch_ltc.mark_step(wait=True)
+        assert (result.cpu() == 3).all()
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+def test_the_operand_of_a_view_is_no_result(gradient: bool) -> None:
+    x = torch.ones(8, device="lazy", requires_grad=gradient)
+    torch_ltc.mark_step(wait=True)
+    y = x.view(2, 4).t()
+    kept = x.view(4, 2)
+    z = kept.t()[1]
+    torch_ltc.mark_step(wait=True)
+    returned = torch_ltc.debug.dump(-1, "ir").splitlines()[-1]
+    assert returned.count("%") == len([y, kept, z])
+    # Autograd can still repeat the views after a write.
+    with torch.no_grad():
+        x.mul_(3)
+    for ours in (y, kept, z):
+        assert ours.cpu().unique().tolist() == [3.0]

@@ -224,6 +224,8 @@ void LiveSet::noteWrittenView(const at::Tensor &view) {
 void LiveSet::noteView(const at::Tensor &view, const at::Tensor &base) {
   std::lock_guard<TraceLock> lock(traceLock);
   views.noteLarge(view, base);
+  if (!at::functionalization::impl::isBaseTensor(base))
+    views.noteChained(view);
 }
 
 void LiveSet::forgetView(const at::Tensor &tensor) {
@@ -235,6 +237,7 @@ void LiveSet::forgetView(const at::Tensor &tensor) {
 std::vector<TensorDataPtr> LiveSet::pending() {
   std::vector<TensorDataPtr> result;
   std::lock_guard<TraceLock> lock(traceLock);
+  views.releaseOperands();
   views.drop();
   std::vector<std::shared_ptr<LiveSet>> adopted;
   adopted.swap(orphans());

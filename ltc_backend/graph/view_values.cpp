@@ -6,6 +6,7 @@
 
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
+#include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/lazy/core/tensor_impl.h>
 
 #include <utility>
@@ -96,6 +97,35 @@ void ViewValues::noteLarge(const Tensor &view, const Tensor &base) {
     note(base);
   if (isLarge(view))
     note(view);
+}
+
+void ViewValues::noteChained(const Tensor &view) {
+  chained.emplace_back(view.getIntrusivePtr());
+}
+
+void ViewValues::forget(const Tensor &wrapper) {
+  c10::TensorImpl *impl = wrapper.unsafeGetTensorImpl();
+  wrappers.erase(impl);
+  std::erase_if(chained, [&](const WeakWrapper &one) {
+    return one._unsafe_get_target() == impl;
+  });
+}
+
+void ViewValues::releaseOperands() {
+  for (const WeakWrapper &one : std::exchange(chained, {})) {
+    const Tensor view(one.lock());
+    auto *meta = view.defined()
+                     ? torch::autograd::impl::get_view_autograd_meta(view)
+                     : nullptr;
+    if (!meta)
+      continue;
+    // torch (2.13) has no function that changes an existing view's ViewInfo.
+    using torch::autograd::ViewInfo;
+    if (meta->has_bw_view())
+      const_cast<ViewInfo &>(meta->get_backward_view()).rev_view_fn_ = nullptr;
+    if (meta->has_fw_view())
+      const_cast<ViewInfo &>(meta->get_forward_view()).rev_view_fn_ = nullptr;
+  }
 }
 
 /// Drops the wrapper's value if it is outdated, or if it is the large value of

@@ -12,7 +12,9 @@
 //     DistributedDataParallel is, this copy is soon outdated.
 //
 // So these values are dropped. The value of a view of memory that isn't written
-// is kept: such a view may be read in many steps.
+// is kept: such a view may be read in many steps. The operand of a view is only
+// kept if the user holds it: autograd's record of a view of a view contains the
+// inverse of the call, which is never called and holds the operand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +24,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <unordered_map>
+#include <vector>
 
 namespace at::functionalization {
 struct FunctionalStorageImpl;
@@ -53,14 +56,16 @@ public:
   /// Notes `view` and `base` if their values are large. A small value costs
   /// less than deriving it again.
   void noteLarge(const at::Tensor &view, const at::Tensor &base);
+  /// Notes a view of a view.
+  void noteChained(const at::Tensor &view);
 
-  /// Removes the weak reference to `wrapper`, if there is one.
-  void forget(const at::Tensor &wrapper) {
-    wrappers.erase(wrapper.unsafeGetTensorImpl());
-  }
+  /// Removes the weak references to `wrapper`.
+  void forget(const at::Tensor &wrapper);
 
   /// Drops values at the end of a step.
   void drop();
+  /// Makes views that were noted as chained release their operands.
+  void releaseOperands();
 
 private:
   using WeakWrapper = c10::weak_intrusive_ptr<c10::TensorImpl>;
@@ -69,6 +74,7 @@ private:
     size_t generation; // at the end of the previous step
   };
   std::unordered_map<c10::TensorImpl *, WeakWrapper> wrappers;
+  std::vector<WeakWrapper> chained; // since the end of the previous step
   std::unordered_map<c10::StorageImpl *, Memory> memories; // of `wrappers`
 };
 
