@@ -54,6 +54,26 @@ def test_same_numbers_as_eager(name: str) -> None:
         assert_close(got[1], expected[1], rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bool, torch.complex64], ids=str)
+@pytest.mark.parametrize(
+    "name", ["exponential_", "normal_", "log_normal_", "geometric_", "cauchy_"]
+)
+def test_nothing_is_drawn_for_an_empty_tensor(name: str, dtype: torch.dtype) -> None:
+    """Eager doesn't check the dtype of an empty tensor."""
+    given = (0.5,) if name == "geometric_" else ()
+    results = []
+    for device in ("cpu", "lazy"):
+        torch.manual_seed(0)
+        x = torch.empty(2, 0, dtype=dtype, device=device)
+        try:
+            assert getattr(x, name)(*given) is x
+        except (RuntimeError, NotImplementedError) as error:
+            results.append(str(error))
+        else:
+            results.append([*x.shape, torch.rand(1).item()])
+    assert results[0] == results[1]
+
+
 def _all_draws(device: str) -> list[torch.Tensor]:
     return [draw(device).cpu() for draw in DRAWS.values()]
 

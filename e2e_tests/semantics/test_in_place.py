@@ -351,3 +351,15 @@ def test_out_through_a_view() -> None:
         return [store]
 
     compare(program, plain())
+
+
+@pytest.mark.parametrize("name", ["clamp_", "clamp_min_", "clamp_max_", "mul_", "pow_"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.bool], ids=str)
+def test_a_result_of_another_dtype_raises_in_eagers_words(name: str, dtype) -> None:
+    messages = []
+    for device in ("cpu", "lazy"):
+        x = torch.ones(2, 3, dtype=dtype, device=device)
+        with pytest.raises(RuntimeError) as error:
+            getattr(x, name)(0.5)
+        messages.append(str(error.value).splitlines()[0])
+    assert messages[0] in messages[1]

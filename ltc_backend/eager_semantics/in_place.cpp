@@ -45,6 +45,27 @@ bool isDense(const at::Tensor &tensor) {
          tensor.layout() == c10::kStrided;
 }
 
+/// Raises eager's error for a call that eager rejects whatever the sizes and
+/// values of the tensors, unless these are empty. A stand-in has one element.
+/// It has the rank of the tensor if `keepsRank`: the result's dtype depends on
+/// which tensors have rank 0.
+void raiseAsEager(const OperatorHandle &op, c10::ArrayRef<IValue> arguments,
+                  bool keepsRank) {
+  Stack standIns(arguments.begin(), arguments.end());
+  for (IValue &argument : standIns)
+    argument = mapTensors(argument, [&](const at::Tensor &tensor) {
+      auto options = tensor.options().device(at::kCPU);
+      if (tensor.numel() == 0)
+        return at::zeros(tensor.sizes(), options);
+      size_t rank = keepsRank ? size_t(tensor.dim()) : 1;
+      at::Tensor standIn = at::zeros(std::vector<int64_t>(rank, 1), options);
+      if (rank == 0 && tensor.unsafeGetTensorImpl()->is_wrapped_number())
+        standIn.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return standIn;
+    });
+  op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &standIns);
+}
+
 class InPlaceKernel final : public c10::OperatorKernel {
 public:
   InPlaceKernel(OperatorHandle functional, std::string name,
@@ -77,7 +98,7 @@ public:
     }
     // As in eager, errors about operands and sizes precede those about dtypes.
     if (!fits && record && value.sizes() == self.sizes())
-      checkResultFits(*record, arguments, self.scalar_type());
+      checkDType(op, arguments);
     if (!fits && (value.sizes() != self.sizes() ||
                   value.scalar_type() != self.scalar_type())) {
       value.reset(); // so that it isn't computed
@@ -93,6 +114,18 @@ public:
   }
 
 private:
+  void checkDType(const OperatorHandle &op,
+                  c10::ArrayRef<IValue> arguments) const {
+    try {
+      checkResultFits(*record, arguments,
+                      arguments[0].toTensor().scalar_type());
+    } catch (const c10::Error &) {
+      if (isElementwise)
+        raiseAsEager(op, arguments, /*keepsRank=*/true); // with its message
+      throw;
+    }
+  }
+
   void checkOverlaps(const at::Tensor &self,
                      c10::ArrayRef<IValue> arguments) const {
     checkWrittenOnce(self, name);
@@ -185,12 +218,17 @@ public:
     Stack given(arguments.begin(), arguments.end());
     const at::Tensor &self = given[0].toTensor();
     Strides strides(self.strides());
+    const size_t begin = stack->size() - given.size();
     try {
       previous.callBoxed(op, keys, stack);
     } catch (const std::exception &) {
-      if (isDense(self))
-        raiseAsEager(op, std::move(given));
-      throw;
+      if (!isDense(self))
+        throw;
+      raiseAsEager(op, given, /*keepsRank=*/false);
+      if (self.numel())
+        throw;
+      stack->resize(begin); // nothing is drawn
+      stack->emplace_back(self);
     }
     if (!isLazyWrapper(self))
       return;
@@ -204,16 +242,6 @@ public:
   }
 
 private:
-  /// Raises eager's error for a call that eager rejects whatever the sizes and
-  /// values of the tensors.
-  static void raiseAsEager(const OperatorHandle &op, Stack arguments) {
-    for (IValue &argument : arguments)
-      argument = mapTensors(argument, [](const at::Tensor &tensor) {
-        return at::zeros({1}, tensor.options().device(at::kCPU));
-      });
-    op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &arguments);
-  }
-
   c10::SafeKernelFunction previous;
 };
 
