@@ -88,4 +88,22 @@ def test_constant_pads_have_eagers_strides(
     memory = torch.randn(sizes)
     expected, padded = (F.pad(view(x), pads) for x in (memory, memory.to("lazy")))
     assert padded.stride() == expected.stride()
-    assert_close(padded, expected)
+    assert_close(padded.cpu(), expected)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("transposed", [(False, True), (True, False), (True, True)])
+def test_gradients_of_soft_margins_have_the_targets_strides(
+    transposed, reduction
+) -> None:
+    strides = []
+    for device in ("cpu", "lazy"):
+        x, target = (
+            torch.ones(5, 3, device=device).t() if is_transposed else
+            torch.ones(3, 5, device=device)
+            for is_transposed in transposed
+        )  # fmt: skip
+        x.requires_grad_()
+        F.soft_margin_loss(x, target, reduction=reduction).sum().backward()
+        strides.append(x.grad.stride())
+    assert strides[0] == strides[1]

@@ -202,6 +202,7 @@ STRIDE_RULES = (
     "view",
     "elementwise",
     "elementwise_first_last",
+    "elementwise_reversed",
     "rrelu_backward",
     "like_self",
     "index",

@@ -142,6 +142,8 @@ TensorPointers elementwiseOperands(const Arguments &named, StrideRule rule,
   // operand.
   if (rule == StrideRule::ElementwiseFirstLast)
     std::rotate(tensors.begin(), tensors.begin() + 1, tensors.end());
+  if (rule == StrideRule::ElementwiseReversed)
+    std::reverse(tensors.begin(), tensors.end());
   if (rule == StrideRule::RreluBackward) { // (grad, self, noise, ...)
     bool isTraining = named[*named.find("training")].toBool();
     return {tensors[isTraining ? 2 : 1], tensors[0]};
@@ -381,6 +383,7 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   switch (rule) {
   case StrideRule::Elementwise:
   case StrideRule::ElementwiseFirstLast:
+  case StrideRule::ElementwiseReversed:
   case StrideRule::RreluBackward:
     return elementwiseStrides(named, rule, arguments, resultSizes);
   case StrideRule::Index:
