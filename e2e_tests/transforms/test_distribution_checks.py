@@ -190,3 +190,30 @@ def test_values_of_a_failed_check_are_not_read(read: Callable) -> None:
                 read(log_prob)
         else:
             read(log_prob)
+
+
+FAILING: dict[str, Callable[[str], torch.Tensor]] = {
+    "factorization": lambda device: (
+        d.MultivariateNormal(
+            torch.zeros(2, device=device), -torch.eye(2, device=device)
+        ).scale_tril
+    ),
+    "index": lambda device: d.Categorical(torch.ones(3, device=device)).log_prob(
+        torch.tensor([7], device=device)
+    ),
+}
+
+
+@pytest.mark.parametrize("end", ["read", *ENDS])
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failed_check_precedes_the_op_that_fails(name: str, end: str) -> None:
+    with pytest.raises(ValueError) as expected:
+        FAILING[name]("cpu")
+    with pytest.raises(ValueError) as caught:
+        result = FAILING[name]("lazy")
+        if end == "read":
+            result.cpu()
+        torch_ltc.mark_step(wait=True)
+        ENDS[end]()
+    # Which attributes a message lists depends on what was computed before.
+    assert text(caught.value)[:120] == str(expected.value)[:120]

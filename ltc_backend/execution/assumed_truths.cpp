@@ -1,6 +1,6 @@
 //===- assumed_truths.cpp - Checks that are read after the step -----------===//
 
-#include "tracing/assumed_truths.h"
+#include "execution/assumed_truths.h"
 
 #include "execution/recording.h"
 #include "execution/step_executor.h"
@@ -11,7 +11,7 @@ namespace {
 
 struct Assumptions {
   bool isOpen = false;
-  TensorDataPtr lastAllTrue;
+  at::Tensor lastAllTrue;
   std::vector<std::shared_ptr<AssumedTruth>> truths;
   /// Those that the check's caller still has to look at.
   std::vector<std::weak_ptr<AssumedTruth>> unsettled;
@@ -22,22 +22,26 @@ void (*failureHook)() = nullptr;
 
 } // namespace
 
-static HostDataPtr dataOf(TensorData &tensor) {
+static HostDataPtr dataOf(const at::Tensor &tensor) {
   std::lock_guard<TraceLock> lock(traceLock);
-  return tensor.data();
+  return tensorDataOf(tensor)->data();
 }
 
 void AssumedTruth::wait() const {
-  if (HostDataPtr data = dataOf(*flag); data && data->producer())
+  if (HostDataPtr data = dataOf(flag); data && data->producer())
     data->producer()->waitFor(data->buffer().get());
 }
 
+void AssumedTruth::compute() const {
+  StepExecutor::get().materialize(flag, "aten::_is_all_true");
+}
+
 std::optional<bool> AssumedTruth::value() const {
-  HostDataPtr data = dataOf(*flag);
+  HostDataPtr data = dataOf(flag);
   if (!data || !data->isReady())
     return std::nullopt;
-  if (data->producer() && !data->producer()->hasSucceeded())
-    return true;
+  if (data->producer() && data->producer()->waitFor(data->buffer().get()))
+    return true; // the check itself depends on what failed
   return *static_cast<const bool *>(data->buffer()->data());
 }
 
@@ -45,7 +49,7 @@ void torch_ltc::beginAssuming() { assumptions.isOpen = !Recording::current(); }
 
 std::vector<std::shared_ptr<AssumedTruth>> torch_ltc::endAssuming() {
   assumptions.isOpen = false;
-  assumptions.lastAllTrue = nullptr;
+  assumptions.lastAllTrue = at::Tensor();
   auto &unsettled = assumptions.unsettled;
   std::erase_if(unsettled, [](const auto &truth) { return truth.expired(); });
   unsettled.insert(unsettled.end(), assumptions.truths.begin(),
@@ -53,11 +57,8 @@ std::vector<std::shared_ptr<AssumedTruth>> torch_ltc::endAssuming() {
   return std::exchange(assumptions.truths, {});
 }
 
-void torch_ltc::computeForCaller(c10::ArrayRef<at::Tensor> tensors,
-                                 const std::string &opName) {
-  StepExecutor::get().materialize(tensors, opName);
-  if (assumptions.unsettled.empty())
-    return;
+/// Calls the hook if one of the bools is known to be false.
+static void raiseIfKnown() {
   bool hasFailed = false;
   std::erase_if(assumptions.unsettled, [&](const auto &weak) {
     std::shared_ptr<AssumedTruth> truth = weak.lock();
@@ -72,16 +73,38 @@ void torch_ltc::computeForCaller(c10::ArrayRef<at::Tensor> tensors,
     failureHook();
 }
 
+void torch_ltc::raiseFailedCheck() {
+  for (const auto &weak : assumptions.unsettled)
+    if (std::shared_ptr<AssumedTruth> truth = weak.lock())
+      try {
+        truth->compute();
+      } catch (const std::exception &) { // it depends on what failed
+      }
+  raiseIfKnown();
+}
+
+void torch_ltc::computeForCaller(c10::ArrayRef<at::Tensor> tensors,
+                                 const std::string &opName) {
+  try {
+    StepExecutor::get().materialize(tensors, opName);
+  } catch (const std::exception &) {
+    raiseFailedCheck();
+    throw;
+  }
+  raiseIfKnown();
+}
+
 void torch_ltc::onFailedAssumption(void (*hook)()) { failureHook = hook; }
 
 void torch_ltc::noteAllTrue(const at::Tensor &result) {
   if (assumptions.isOpen)
-    assumptions.lastAllTrue = tensorDataOf(result);
+    assumptions.lastAllTrue = result;
 }
 
 bool torch_ltc::assumeTrue(const at::Tensor &flag) {
-  if (!assumptions.isOpen || !assumptions.lastAllTrue ||
-      tensorDataOf(flag) != assumptions.lastAllTrue)
+  const at::Tensor &last = assumptions.lastAllTrue;
+  if (!assumptions.isOpen || !last.defined() ||
+      tensorDataOf(flag) != tensorDataOf(last))
     return false;
   assumptions.truths.push_back(
       std::make_shared<AssumedTruth>(std::move(assumptions.lastAllTrue)));

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_TRACING_ASSUMED_TRUTHS_H
-#define TORCH_LTC_TRACING_ASSUMED_TRUTHS_H
+#ifndef TORCH_LTC_EXECUTION_ASSUMED_TRUTHS_H
+#define TORCH_LTC_EXECUTION_ASSUMED_TRUTHS_H
 
 #include "graph/live_tensors.h"
 
@@ -21,15 +21,18 @@ namespace torch_ltc {
 
 class AssumedTruth {
 public:
-  explicit AssumedTruth(TensorDataPtr flag) : flag(std::move(flag)) {}
-  /// Nullopt until the step has computed the bool. True if the step failed,
-  /// because code that reads results of the step gets the step's error.
+  explicit AssumedTruth(at::Tensor flag) : flag(std::move(flag)) {}
+  /// Nullopt until the step has computed the bool. True if the bool depends on
+  /// an op that failed, because code that reads results of that op gets its
+  /// error.
   std::optional<bool> value() const;
   /// Waits for the step that computes the bool, if it has been scheduled.
   void wait() const;
+  /// Computes the bool.
+  void compute() const;
 
 private:
-  TensorDataPtr flag;
+  at::Tensor flag;
 };
 
 /// Makes the calling thread assume that results of `_is_all_true` are true when
@@ -44,6 +47,10 @@ std::vector<std::shared_ptr<AssumedTruth>> endAssuming();
 /// returning: no value of a step with a failed check is read.
 void computeForCaller(c10::ArrayRef<at::Tensor> tensors,
                       const std::string &opName);
+/// Computes the bools that the thread assumed to be true, and calls the hook if
+/// one is false. To be called before an op's error is raised: in eager, the
+/// check would have raised first.
+void raiseFailedCheck();
 /// `hook` raises the error of the failed check.
 void onFailedAssumption(void (*hook)());
 
@@ -55,4 +62,4 @@ bool assumeTrue(const at::Tensor &flag);
 
 } // namespace torch_ltc
 
-#endif // TORCH_LTC_TRACING_ASSUMED_TRUTHS_H
+#endif // TORCH_LTC_EXECUTION_ASSUMED_TRUTHS_H

@@ -9,6 +9,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/op_error.h"
+#include "execution/assumed_truths.h"
 #include "execution/step_executor.h"
 #include "fallback/cpu_autocast.h"
 #include "fallback/shared_layouts.h"
@@ -329,7 +330,12 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
   std::vector<at::Tensor> lazyTensors;
   for (size_t i = 0; i < numArguments; ++i)
     collectLazy(stack[begin + i], lazyTensors);
-  row.syncs = StepExecutor::get().materialize(lazyTensors, row.op);
+  try {
+    row.syncs = StepExecutor::get().materialize(lazyTensors, row.op);
+  } catch (const std::exception &) {
+    raiseFailedCheck();
+    throw;
+  }
 
   CpuArguments arguments;
   // Written arguments are converted first: one may also be passed as an
@@ -342,6 +348,7 @@ void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
     BlockingScope unlocked; // other threads trace meanwhile
     runOnCpu(op, stack);
   } catch (const c10::Error &error) {
+    raiseFailedCheck();
     rethrowWithOp(error, row.op);
   }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "execution/assumed_truths.h"
 #include "execution/recording.h"
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
@@ -12,7 +13,6 @@
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
-#include "tracing/assumed_truths.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"

@@ -1,8 +1,8 @@
 //===- scalars.cpp - Reading one number or bool, checks without values ----===//
 
+#include "execution/assumed_truths.h"
 #include "graph/live_tensors.h"
 #include "ops/registration.h"
-#include "tracing/assumed_truths.h"
 
 #include <ATen/Functions.h>
 #include <ATen/ops/_assert_tensor_metadata_native.h>

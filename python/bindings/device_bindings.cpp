@@ -8,12 +8,12 @@
 #include "device/initialize.h"
 #include "distributed/traced_collective.h"
 #include "eager_semantics/registration.h"
+#include "execution/assumed_truths.h"
 #include "execution/step_executor.h"
 #include "graph/first_tensor.h"
 #include "memory/lazy_device.h"
 #include "ops/autocast.h"
 #include "programs/program_cache.h"
-#include "tracing/assumed_truths.h"
 #include "tracing/custom_ops.h"
 
 #include "torch_ltc-c/runtime.h"

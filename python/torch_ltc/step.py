@@ -33,6 +33,17 @@ def _call_after_steps() -> None:
         function()
 
 
+@contextlib.contextmanager
+def _after_failed_checks() -> Iterator[None]:
+    """Raises the error of a deferred check, if one has failed, instead of the error of an
+    op: in eager, the check comes first."""
+    try:
+        yield
+    except RuntimeError:
+        _call_after_steps()
+        raise
+
+
 def run_step_closures() -> None:
     """Runs this step's closures, including those added by torch._lazy's function."""
     # If the module isn't loaded, there are no closures. Importing the module takes longer
@@ -54,7 +65,8 @@ def mark_step(device: str = "", wait: bool = False) -> None:
     _check_bool("mark_step", "wait", wait)
     if _of_thread.ends_later:
         return
-    bindings().mark_step(str(device), wait)
+    with _after_failed_checks():
+        bindings().mark_step(str(device), wait)
     run_step_closures()
     _call_after_steps()
 
@@ -64,7 +76,8 @@ def wait_device_ops(devices: Any = None) -> None:
     `devices` exists for compatibility with `torch._lazy`: there is one queue."""
     for device in devices if isinstance(devices, (list, tuple)) else [devices]:
         _check_device("wait_device_ops", device)
-    bindings().wait_device_ops()
+    with _after_failed_checks():
+        bindings().wait_device_ops()
     _call_after_steps()
 
 
