@@ -4,10 +4,13 @@ belongs to them, as between the CPU and CUDA."""
 from __future__ import annotations
 
 import copy
+import gc
+import sys
 import weakref
 
 import pytest
 import torch
+import torch_ltc
 from torch import nn
 
 
@@ -127,3 +130,39 @@ def test_inference_mode(is_made: bool, is_moved: bool) -> None:
     assert {p.is_inference() for p in model.parameters()} == {is_made}
     if not is_made:
         assert len(_gradients(model)) == 2
+
+
+def test_moves_while_torchs_profiler_runs() -> None:
+    """The profiler holds weak references to the operands of ops."""
+    with torch.profiler.profile(record_shapes=True):
+        model = Model()
+        parameters = list(model.parameters())
+        optimizer = torch.optim.SGD(parameters, lr=0.5)
+        _gradients(model)
+        for device in ("lazy", "cpu", "lazy"):
+            model.to(device)
+            _gradients(model)
+    before = model.plain.tolist()
+    optimizer.step()
+    assert model.plain.tolist() != before
+    assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
+
+
+def test_exchanged_tensors_are_destroyed() -> None:
+    counts = []
+    for has_view in (False, True):
+        first, second = torch.ones(2), torch.zeros(3, device="lazy")
+        held = second.view(3) if has_view else None
+        weak = [weakref.ref(first), weakref.ref(second)]
+        torch._C._swap_tensor_impl(first, second)
+        assert first.tolist() == [0.0] * 3 and second.tolist() == [1.0] * 2
+        counts.append([sys.getrefcount(first), sys.getrefcount(second)])
+        del first, second
+        gc.collect()
+        assert weak[1]() is None
+        assert has_view or weak[0]() is None
+        del held
+        torch_ltc.mark_step()
+        gc.collect()
+        assert weak[0]() is None
+    assert counts[0] == [2, 2]

@@ -228,12 +228,6 @@ void LiveSet::noteView(const at::Tensor &view, const at::Tensor &base) {
     views.noteChained(view);
 }
 
-void LiveSet::forgetView(const at::Tensor &tensor) {
-  std::lock_guard<TraceLock> lock(traceLock);
-  for (const std::shared_ptr<LiveSet> &set : all())
-    set->views.forget(tensor);
-}
-
 std::vector<TensorDataPtr> LiveSet::pending() {
   std::vector<TensorDataPtr> result;
   std::lock_guard<TraceLock> lock(traceLock);

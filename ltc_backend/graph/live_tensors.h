@@ -102,8 +102,6 @@ public:
   void noteWrittenView(const at::Tensor &view);
   /// Notes that `view` and `base`, functional wrappers, share memory.
   void noteView(const at::Tensor &view, const at::Tensor &base);
-  /// Removes the weak references that the two functions above make.
-  static void forgetView(const at::Tensor &tensor);
 
   /// Nodes of a graph.
   using Nodes = std::unordered_set<const torch::lazy::Node *>;

@@ -103,14 +103,6 @@ void ViewValues::noteChained(const Tensor &view) {
   chained.emplace_back(view.getIntrusivePtr());
 }
 
-void ViewValues::forget(const Tensor &wrapper) {
-  c10::TensorImpl *impl = wrapper.unsafeGetTensorImpl();
-  wrappers.erase(impl);
-  std::erase_if(chained, [&](const WeakWrapper &one) {
-    return one._unsafe_get_target() == impl;
-  });
-}
-
 void ViewValues::releaseOperands() {
   for (const WeakWrapper &one : std::exchange(chained, {})) {
     const Tensor view(one.lock());

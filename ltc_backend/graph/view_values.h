@@ -59,9 +59,6 @@ public:
   /// Notes a view of a view.
   void noteChained(const at::Tensor &view);
 
-  /// Removes the weak references to `wrapper`.
-  void forget(const at::Tensor &wrapper);
-
   /// Drops values at the end of a step.
   void drop();
   /// Makes views that were noted as chained release their operands.

@@ -14,6 +14,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/dlpack.h>
 #include <pybind11/stl.h>
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <map>
@@ -191,6 +192,22 @@ void markReadOnly(const py::capsule &capsule) {
       ->flags |= DLPACK_FLAG_BITMASK_READ_ONLY;
 }
 
+/// Exchanges the C++ objects of two Python tensors. torch's function (2.13)
+/// does the same, but rejects tensors to which C++ code holds weak references.
+void exchangeTensors(py::handle first, py::handle second) {
+  for (py::handle tensor : {first, second})
+    TORCH_CHECK_TYPE(THPVariable_Check(tensor.ptr()), "expected a tensor");
+  auto *a = reinterpret_cast<THPVariable *>(first.ptr());
+  auto *b = reinterpret_cast<THPVariable *>(second.ptr());
+  // While these copies exist, each C++ object owns a reference to its Python
+  // object, so no reference count has to be changed.
+  const at::Tensor ofFirst = a->cdata, ofSecond = b->cdata;
+  ofFirst.unsafeGetTensorImpl()->pyobj_slot()->store_pyobj(second.ptr());
+  ofSecond.unsafeGetTensorImpl()->pyobj_slot()->store_pyobj(first.ptr());
+  a->cdata = ofSecond;
+  b->cdata = ofFirst;
+}
+
 } // namespace
 
 void torch_ltc::bindMemory(py::module_ &module) {
@@ -213,13 +230,8 @@ void torch_ltc::bindMemory(py::module_ &module) {
       NoGil());
   module.def("storage_address", &addressOf, NoGil());
   module.def("assign_data", &assignData, py::arg("tensor"), py::arg("value"));
-  module.def(
-      "remove_weak_references",
-      [](const at::Tensor &tensor) {
-        LiveSet::forgetView(tensor);
-        removeTensorName(tensor);
-      },
-      NoGil());
+  module.def("exchange_tensors", &exchangeTensors);
+  module.def("remove_tensor_name", &removeTensorName, NoGil());
   module.def("release_memory", &releaseMemory, NoGil());
   module.def("resize_storage", &resizeStorage, NoGil());
   module.def("host_view", &hostView, NoGil());

@@ -117,8 +117,11 @@ def read_storage(storage: torch.UntypedStorage) -> torch.Tensor:
     """Returns a CPU copy of a lazy tensor's storage. Raises RuntimeError if the elements
     of the base don't cover all of its memory."""
 
-def remove_weak_references(tensor: torch.Tensor) -> None:
-    """Removes the backend's weak references to the tensor, and thus its name."""
+def exchange_tensors(first: torch.Tensor, second: torch.Tensor) -> None:
+    """Exchanges the C++ objects of two tensors, to which weak references may exist."""
+
+def remove_tensor_name(tensor: torch.Tensor) -> None:
+    """Removes the name that `set_tensor_name` gave the tensor."""
 
 def assign_data(tensor: torch.Tensor, value: torch.Tensor) -> None:
     """Makes a lazy tensor share the memory of `value`. Raises RuntimeError where an
