@@ -18,8 +18,12 @@ torch_ltc::numCheapOps(c10::ArrayRef<TensorDataPtr> wanted) {
         std::ranges::find(ops, node) == ops.end())
       ops.push_back(node);
   };
-  for (const TensorDataPtr &tensor : wanted)
-    add(tensor->value().node);
+  for (const TensorDataPtr &tensor : wanted) {
+    torch::lazy::Value value = tensor->value();
+    if (!c10::isIntegralType(value.shape().scalar_type(), /*includeBool=*/true))
+      return std::nullopt;
+    add(value.node);
+  }
   for (size_t i = 0; i < ops.size(); ++i) {
     const auto &op = static_cast<const OpNode &>(*ops[i]);
     Family family = op.record().family;

@@ -13,9 +13,10 @@
 namespace torch_ltc {
 
 /// Returns the number of ops that compute the pending tensors in `wanted` from
-/// data if these are a few cheap ones, as for a mask of a batch; otherwise
-/// none. Computing such tensors alone runs these ops twice, but keeps the rest
-/// of the graph whole.
+/// data if these are a few cheap ones, and the tensors are masks, counts or
+/// sizes (bools or integers); otherwise none. Computing such tensors alone runs
+/// these ops twice, but keeps the rest of the graph whole. A floating-point
+/// number that is read is usually the loss, which the rest depends on.
 std::optional<int64_t> numCheapOps(c10::ArrayRef<TensorDataPtr> wanted);
 
 } // namespace torch_ltc
