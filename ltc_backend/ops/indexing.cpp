@@ -19,10 +19,12 @@
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
+#include "ir/op_counters.h"
 #include "ir/tensor_arguments.h"
 #include "ops/checked_zero.h"
 #include "ops/masked_write.h"
 #include "ops/registration.h"
+#include "shape/strides.h"
 #include "tracing/argument_walk.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
@@ -147,10 +149,17 @@ void maskedSelect(const OperatorHandle &op, Stack *stack) {
   stack->emplace_back(std::move(result));
 }
 
-/// The positions of the elements that aren't zero, as data.
+/// The positions of the elements that aren't zero, as data with the strides
+/// that eager gives them.
 at::Tensor nonzero(const at::Tensor &self) {
+  countEagerOp("aten::nonzero");
   at::Tensor positions = hostValueOf(self, "aten::nonzero").nonzero();
-  return makeTensor(HostData::takeOver(std::move(positions)));
+  Strides strides(positions.strides());
+  bool isPacked = hasPackedStrides(positions);
+  at::Tensor result = makeTensor(HostData::takeOver(std::move(positions)));
+  if (!isPacked)
+    setGeometry(result, strides);
+  return result;
 }
 
 const char *const kNegative = "Class values must be non-negative.";

@@ -2,6 +2,7 @@
 
 #include "ops/masked_write.h"
 
+#include "graph/live_tensors.h"
 #include "ir/tensor_arguments.h"
 #include "ops/registration.h"
 
@@ -58,8 +59,8 @@ std::optional<MaskedWrite> torch_ltc::maskedWrite(const at::Tensor &self,
 namespace {
 
 /// Wraps `index_put` and `index_put_`: their gradient of the values selects
-/// elements by the mask, whose number depends on the mask's value. The gradient
-/// of `where` doesn't.
+/// elements by the mask, so it reads the mask. The gradient of `where` doesn't,
+/// which avoids a sync if the mask is pending.
 class DifferentiableWrite final : public c10::OperatorKernel {
 public:
   explicit DifferentiableWrite(bool isInPlace, c10::SafeKernelFunction previous)
@@ -76,7 +77,8 @@ public:
         at::has_internal_overlap(self) != at::MemOverlap::No)
       return previous.callBoxed(op, keys, stack);
     auto write = maskedWrite(self, arguments[1], values);
-    if (!write)
+    TensorDataPtr mask = write ? tensorDataOf(write->mask) : nullptr;
+    if (!mask || !mask->isPending())
       return previous.callBoxed(op, keys, stack);
     at::Tensor result = at::where(write->mask.view(write->maskSizes),
                                   values.reshape(write->valueSizes), self);
