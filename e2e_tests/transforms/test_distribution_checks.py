@@ -217,3 +217,16 @@ def test_a_failed_check_precedes_the_op_that_fails(name: str, end: str) -> None:
         ENDS[end]()
     # Which attributes a message lists depends on what was computed before.
     assert text(caught.value)[:120] == str(expected.value)[:120]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [lambda y: y[y > 0], lambda y: (y > 0).nonzero(), lambda y: int((y > 0).sum())],
+    ids=["mask", "nonzero", "count"],
+)
+def test_a_cheap_read_raises_a_failed_check(read) -> None:
+    """A few ops compute the value, but not without the checks that precede them."""
+    loc, scale = torch.ones(6).to("lazy"), -torch.ones(6).to("lazy")
+    with pytest.raises(ValueError, match="parameter scale"):
+        y = torch.distributions.Normal(loc, scale).loc * 2
+        read(y)

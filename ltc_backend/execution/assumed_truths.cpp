@@ -86,7 +86,9 @@ void torch_ltc::raiseFailedCheck() {
 void torch_ltc::computeForCaller(c10::ArrayRef<at::Tensor> tensors,
                                  const std::string &opName) {
   try {
-    StepExecutor::get().materialize(tensors, opName);
+    // A read computes the checks of its step, too.
+    StepExecutor::get().materialize(
+        tensors, opName, /*mayRunAlone=*/assumptions.unsettled.empty());
   } catch (const std::exception &) {
     raiseFailedCheck();
     throw;

@@ -372,7 +372,7 @@ static void waitForValue(TensorData &tensor, const std::string &opName) {
 }
 
 int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
-                                  const std::string &opName) {
+                                  const std::string &opName, bool mayRunAlone) {
   if (Recording *recording = Recording::current();
       recording && !tensors.empty())
     recording->noteRead(opName);
@@ -396,8 +396,9 @@ int64_t StepExecutor::materialize(c10::ArrayRef<at::Tensor> tensors,
     if (span.isActive())
       span.before("torch_ltc::sync for " + opName);
     std::optional<int64_t> numAlone = numCheapOps(wanted);
-    const bool isAlone =
-        numAlone && *numAlone < tracedSinceStep && readsAlone < kMaxReadsAlone;
+    const bool isAlone = mayRunAlone && numAlone &&
+                         *numAlone < tracedSinceStep &&
+                         readsAlone < kMaxReadsAlone;
     readsAlone += isAlone;
     row.ops = isAlone ? *numAlone : tracedSinceStep;
     std::vector<TensorDataPtr> all;

@@ -37,10 +37,10 @@ public:
   void syncTensors(c10::ArrayRef<at::Tensor> tensors, bool wait);
   /// Makes the values of `tensors` readable for `opName`. If one is pending,
   /// all pending tensors of this thread are computed with it, so that nothing
-  /// is computed twice, unless a few cheap ops compute `tensors` from data.
-  /// Returns the number of executions (0 or 1).
+  /// is computed twice, unless `mayRunAlone` and a few cheap ops compute
+  /// `tensors` from data. Returns the number of executions (0 or 1).
   int64_t materialize(c10::ArrayRef<at::Tensor> tensors,
-                      const std::string &opName);
+                      const std::string &opName, bool mayRunAlone = true);
   /// Called for each traced op; cuts the graph if it exceeds option
   /// max_trace_ops.
   void noteTracedOp();

@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "execution/step_executor.h"
+#include "execution/assumed_truths.h"
 #include "fallback/eager_fallback.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
@@ -53,7 +53,7 @@ bool isMask(const std::optional<at::Tensor> &index) {
 at::Tensor hostValueOf(const at::Tensor &tensor, const std::string &opName) {
   if (!tensor.device().is_lazy())
     return tensor;
-  StepExecutor::get().materialize(tensor, opName);
+  computeForCaller(tensor, opName);
   return tensorDataOf(tensor)->data()->sharedTensor();
 }
 
