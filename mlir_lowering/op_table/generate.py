@@ -30,6 +30,7 @@ FAMILIES = (
     "loss",
     "random",
     "constructor",
+    "complex",
     "distributed",
 )
 

@@ -216,6 +216,7 @@ STRIDE_RULES = (
     "roll",
     "heads_inside",
     "matrix_columns",
+    "fft",
 )
 TRACE_KINDS = ("node", "random", "dialect")
 #: Values of `lower` that aren't scalar builders.

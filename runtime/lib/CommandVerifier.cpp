@@ -379,7 +379,8 @@ llvm::Error CommandVerifier::verifyCall(const HostCall &call) {
       auto bytes = checkedProduct(types[i].sizes(), element);
       if (!element || !bytes)
         return failure("a host call's {0} {1} isn't a tensor", name, i);
-      if (llvm::Error error = use(name, true, refs[i], *bytes, element, access))
+      if (llvm::Error error = use(name, true, refs[i], *bytes,
+                                  elementAlignment(types[i].dtype()), access))
         return error;
     }
     return llvm::Error::success();

@@ -27,10 +27,20 @@ inline uint64_t elementBytes(DType dtype) {
     return 4;
   case INT64:
   case FLOAT64:
+  case COMPLEX64:
     return 8;
+  case COMPLEX128:
+    return 16;
   default:
     return 0;
   }
+}
+
+/// Alignment of an element in bytes; a complex number is aligned like its real
+/// part.
+inline uint64_t elementAlignment(DType dtype) {
+  bool isComplex = dtype == COMPLEX64 || dtype == COMPLEX128;
+  return isComplex ? elementBytes(dtype) / 2 : elementBytes(dtype);
 }
 
 /// PyTorch's name of the type.
@@ -56,6 +66,10 @@ inline const char *dtypeName(DType dtype) {
     return "float32";
   case FLOAT64:
     return "float64";
+  case COMPLEX64:
+    return "complex64";
+  case COMPLEX128:
+    return "complex128";
   default:
     return "unknown dtype";
   }

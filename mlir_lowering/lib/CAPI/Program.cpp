@@ -62,6 +62,10 @@ Type torch_ltc::torchDType(MLIRContext *context, LtcDType dtype) {
     return builder.getF32Type();
   case LTC_DTYPE_FLOAT64:
     return builder.getF64Type();
+  case LTC_DTYPE_COMPLEX64:
+    return ComplexType::get(builder.getF32Type());
+  case LTC_DTYPE_COMPLEX128:
+    return ComplexType::get(builder.getF64Type());
   }
   return nullptr;
 }

@@ -213,7 +213,12 @@ static void appendArgument(llvm::raw_ostream &text, Attribute argument) {
     text << 'n';
   } else if (isa<TypeAttr>(argument)) {
     text << 't';
-  } else if (auto list = dyn_cast<ArrayAttr>(argument)) {
+  } else if (auto list = dyn_cast<ArrayAttr>(argument);
+             list && llvm::any_of(list, llvm::IsaPred<UnitAttr>)) {
+    text << 'o';
+    for (Attribute element : list)
+      text << int(isa<TypeAttr>(element));
+  } else if (list) {
     text << 'l' << list.size();
   } else if (auto boolean = dyn_cast<BoolAttr>(argument)) {
     text << 'b' << int(boolean.getValue());
@@ -250,14 +255,16 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
   for (auto [dtype, value] :
        llvm::zip_equal(op.getInputDtypes(), op.getInputs())) {
     if (failed(builder.setType(call->add_input_types(), value.getType(),
-                               dtype.isUnsignedInteger(), op.getLoc())))
+                               dtype.isUnsignedInteger(),
+                               isa<ComplexType>(dtype), op.getLoc())))
       return failure();
     builder.setPart(call->add_inputs(), value);
   }
   for (auto [dtype, value] : llvm::zip_equal(
            op.getResultDtypes().getAsValueRange<TypeAttr>(), op.getOutputs())) {
     if (failed(builder.setType(call->add_output_types(), value.getType(),
-                               dtype.isUnsignedInteger(), op.getLoc())))
+                               dtype.isUnsignedInteger(),
+                               isa<ComplexType>(dtype), op.getLoc())))
       return failure();
     builder.setPart(call->add_outputs(), value);
   }

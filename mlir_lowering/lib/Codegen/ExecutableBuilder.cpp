@@ -49,7 +49,7 @@ LogicalResult ExecutableBuilder::build() {
 
 LogicalResult ExecutableBuilder::setType(runtime::TensorType *message,
                                          Type type, bool isUnsigned,
-                                         Location loc) {
+                                         bool isComplex, Location loc) {
   auto tensor = cast<RankedTensorType>(type);
   FailureOr<runtime::DType> dtype =
       getDType(tensor.getElementType(), loc, isUnsigned);
@@ -58,6 +58,11 @@ LogicalResult ExecutableBuilder::setType(runtime::TensorType *message,
   message->set_dtype(*dtype);
   for (int64_t size : tensor.getShape())
     message->add_sizes(size);
+  if (isComplex) {
+    message->set_dtype(*dtype == runtime::FLOAT64 ? runtime::COMPLEX128
+                                                  : runtime::COMPLEX64);
+    message->mutable_sizes()->RemoveLast();
+  }
   return success();
 }
 
@@ -70,10 +75,11 @@ LogicalResult ExecutableBuilder::addParameters() {
       continue;
     }
     runtime::Parameter *parameter = executable.add_parameters();
-    bool isUnsigned =
-        program.getArgAttr(argument.getArgNumber(), kUnsignedAttr) != nullptr;
-    if (failed(setType(parameter->mutable_type(), type, isUnsigned,
-                       argument.getLoc())))
+    auto has = [&](StringRef name) {
+      return program.getArgAttr(argument.getArgNumber(), name) != nullptr;
+    };
+    if (failed(setType(parameter->mutable_type(), type, has(kUnsignedAttr),
+                       has(kComplexAttr), argument.getLoc())))
       return failure();
     if (auto name = program.getArgAttrOfType<StringAttr>(
             argument.getArgNumber(), kNameAttr))
@@ -181,10 +187,12 @@ LogicalResult ExecutableBuilder::addOutputs() {
   Operation *terminator = program.getBody().front().getTerminator();
   for (auto [index, planned] : llvm::enumerate(plan.outputs)) {
     runtime::Output *output = executable.add_outputs();
-    if (failed(setType(output->mutable_type(),
-                       terminator->getOperand(index).getType(),
-                       program.getResultAttr(index, kUnsignedAttr) != nullptr,
-                       terminator->getLoc())))
+    auto has = [&](StringRef name) {
+      return program.getResultAttr(index, name) != nullptr;
+    };
+    if (failed(setType(
+            output->mutable_type(), terminator->getOperand(index).getType(),
+            has(kUnsignedAttr), has(kComplexAttr), terminator->getLoc())))
       return failure();
     if (planned.forwardedParameter)
       output->set_forwarded_parameter(*planned.forwardedParameter);

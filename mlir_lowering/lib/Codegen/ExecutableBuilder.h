@@ -38,8 +38,10 @@ public:
     return plan.getCopiedParts(join);
   }
   void setPart(runtime::BufferRef *reference, Value value);
+  /// Sets the type of a tensor that PyTorch reads or writes. If it is complex,
+  /// `type` has an additional last dim, the real and the imaginary part.
   LogicalResult setType(runtime::TensorType *message, Type type,
-                        bool isUnsigned, Location loc);
+                        bool isUnsigned, bool isComplex, Location loc);
   static FailureOr<runtime::DType> getDType(Type type, Location loc,
                                             bool isUnsigned = false);
   func::FuncOp kernelOf(ltc::KernelCallOp call) const {

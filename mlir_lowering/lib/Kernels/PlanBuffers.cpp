@@ -201,18 +201,20 @@ private:
       // another output are copied, too.
       outputs[index] = {Storage::Output, unsigned(index)};
       if (argument && argument.getType() == value.getType() &&
-          isUnsigned(argument) == isUnsigned(index))
+          haveSameDtype(argument, index))
         outputs[index] = storages[argument];
       else if (isWholeResult(value) && !storages.contains(root))
         placeResult(root, index);
     }
   }
 
-  bool isUnsigned(BlockArgument argument) {
-    return bool(program.getArgAttr(argument.getArgNumber(), kUnsignedAttr));
-  }
-  bool isUnsigned(unsigned result) {
-    return bool(program.getResultAttr(result, kUnsignedAttr));
+  /// Whether a parameter and a result of one type have one dtype in torch.
+  bool haveSameDtype(BlockArgument argument, unsigned result) {
+    return llvm::all_of(
+        ArrayRef{kUnsignedAttr, kComplexAttr}, [&](StringRef name) {
+          return program.getArgAttr(argument.getArgNumber(), name) ==
+                 program.getResultAttr(result, name);
+        });
   }
 
   /// Whether `value` is all of a call's result, possibly reshaped.

@@ -97,6 +97,7 @@ void mlir::torch_ltc::populateDecompositionPatterns(
   populateBatchNormDecompositionPatterns(patterns, options);
   populateCheckDecompositionPatterns(patterns, options);
   populateIndexingDecompositionPatterns(patterns, options);
+  populateComplexDecompositionPatterns(patterns);
   populateConvolutionDecompositionPatterns(patterns, options);
   populateDataMovementDecompositionPatterns(patterns, options);
   populateElementwiseDecompositionPatterns(patterns, options);

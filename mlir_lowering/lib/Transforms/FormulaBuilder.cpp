@@ -56,6 +56,12 @@ LogicalResult FormulaBuilder::checkOperands(ArrayRef<unsigned> parameters) {
   return success();
 }
 
+bool FormulaBuilder::areOperandsKnown() const {
+  return llvm::all_of(op->getOperands(), [](Value operand) {
+    return !problemWith(operand, /*isParameter=*/false);
+  });
+}
+
 LogicalResult FormulaBuilder::fail(const Twine &reason) {
   return rewriter.notifyMatchFailure(op, reason);
 }

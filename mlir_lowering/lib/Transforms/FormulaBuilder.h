@@ -60,6 +60,8 @@ public:
   /// that isn't a tensor or a float is a constant. Ints at the positions
   /// `parameters` may be dynamic scalars.
   LogicalResult checkOperands(ArrayRef<unsigned> parameters);
+  /// Whether `checkOperands({})` would succeed; reports nothing.
+  bool areOperandsKnown() const;
   /// Reports why the op can't be decomposed. `reason` is a clause: "its order
   /// is unknown".
   LogicalResult fail(const Twine &reason);
@@ -212,11 +214,20 @@ public:
   //===--------------------------------------------------------------------===//
 
   Value view(Value x, ArrayRef<int64_t> sizes);
+  /// Complex numbers as pairs of floats along an additional last dim, and back.
+  Value viewAsReal(Value x);
+  Value viewAsComplex(Value pairs);
   Value unsqueeze(Value x, int64_t dim);
   Value expand(Value x, ArrayRef<int64_t> sizes);
   Value permute(Value x, ArrayRef<int64_t> dims);
   Value select(Value x, int64_t dim, int64_t index);
   Value slice(Value x, int64_t dim, int64_t start, int64_t end);
+  /// `x` with the slice [start, end) of a dim replaced by `part`.
+  Value sliceScatter(Value x, Value part, int64_t dim, int64_t start,
+                     int64_t end);
+  /// `grad` as that slice of zeros of the sizes `sizes`.
+  Value sliceBackward(Value grad, ArrayRef<int64_t> sizes, int64_t dim,
+                      int64_t start, int64_t end);
   Value concatenate(ArrayRef<Value> tensors, int64_t dim,
                     ArrayRef<int64_t> sizes);
   Value listOf(ArrayRef<Value> tensors);
@@ -270,6 +281,11 @@ public:
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
+    // Formulas are written for real numbers, except those that only move
+    // elements to the parts of a list.
+    if (torch::hasComplexTensor(op) &&
+        !isa<torch::ListType>(op->getResult(0).getType()))
+      return failure();
     FormulaBuilder builder(rewriter, op);
     if (failed(builder.checkOperands(parameters)))
       return failure();

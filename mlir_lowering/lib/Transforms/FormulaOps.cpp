@@ -2,6 +2,7 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_complex.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_convolution.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
@@ -240,6 +241,20 @@ Value FormulaBuilder::view(Value x, ArrayRef<int64_t> sizes) {
   return create<AtenViewOp>(sizes, dtype(x), {x, list(sizes)});
 }
 
+Value FormulaBuilder::viewAsReal(Value x) {
+  if (auto view = x.getDefiningOp<AtenViewAsComplexOp>())
+    return view.getSelf();
+  SmallVector<int64_t> result(sizes(x));
+  result.push_back(2);
+  Type part = mlir::cast<ComplexType>(dtype(x)).getElementType();
+  return create<AtenViewAsRealOp>(result, part, {x});
+}
+
+Value FormulaBuilder::viewAsComplex(Value pairs) {
+  return create<AtenViewAsComplexOp>(sizes(pairs).drop_back(),
+                                     ComplexType::get(dtype(pairs)), {pairs});
+}
+
 Value FormulaBuilder::unsqueeze(Value x, int64_t dim) {
   SmallVector<int64_t> result(sizes(x));
   result.insert(result.begin() + dim, 1);
@@ -270,6 +285,21 @@ Value FormulaBuilder::slice(Value x, int64_t dim, int64_t start, int64_t end) {
   return create<AtenSliceTensorOp>(
       result, dtype(x),
       {x, constant(dim), constant(start), constant(end), constant(int64_t(1))});
+}
+
+Value FormulaBuilder::sliceScatter(Value x, Value part, int64_t dim,
+                                   int64_t start, int64_t end) {
+  return create<AtenSliceScatterOp>(sizes(x), dtype(x),
+                                    {x, part, constant(dim), constant(start),
+                                     constant(end), constant(int64_t(1))});
+}
+
+Value FormulaBuilder::sliceBackward(Value grad, ArrayRef<int64_t> sizes,
+                                    int64_t dim, int64_t start, int64_t end) {
+  return create<AtenSliceBackwardOp>(sizes, dtype(grad),
+                                     {grad, list(sizes), constant(dim),
+                                      constant(start), constant(end),
+                                      constant(int64_t(1))});
 }
 
 Value FormulaBuilder::concatenate(ArrayRef<Value> tensors, int64_t dim,

@@ -115,6 +115,9 @@ double loadElement(LtcDType dtype, const char *from) {
         dtype == LTC_DTYPE_BFLOAT16 ? APFloat::BFloat() : APFloat::IEEEhalf();
     return APFloat(semantics, APInt(16, bits)).convertToDouble();
   }
+  case LTC_DTYPE_COMPLEX64:
+  case LTC_DTYPE_COMPLEX128:
+    break; // outputs are shown as pairs of floats
   }
   return 0;
 }
@@ -308,6 +311,13 @@ std::vector<Output> run(const LoadedProgram &program, Arguments arguments) {
     result.info = ltcExecutableOutput(executable, index);
     result.sizes.assign(result.info.type.sizes,
                         result.info.type.sizes + result.info.type.rank);
+    LtcDType &dtype = result.info.type.dtype;
+    if (dtype == LTC_DTYPE_COMPLEX64 || dtype == LTC_DTYPE_COMPLEX128) {
+      // Shown as pairs of floats.
+      result.sizes.push_back(2);
+      dtype =
+          dtype == LTC_DTYPE_COMPLEX64 ? LTC_DTYPE_FLOAT32 : LTC_DTYPE_FLOAT64;
+    }
     result.bytes.resize(result.info.type.bytes);
     outputs.push_back(
         result.info.place == LTC_OUTPUT_CALLER ? result.bytes.data() : nullptr);

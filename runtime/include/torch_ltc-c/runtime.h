@@ -171,12 +171,10 @@ typedef struct {
 ///   n        none
 ///   t        the next input; if the argument is a number, the input's element
 ///   l3       a list of the next 3 inputs
-///   i-5      an integer
-///   b1       a boolean
-///   d0x1p-3  a floating-point number
-///   smean    a string
-///   I1,2     a list of integers or booleans
-///   D0x1p0   a list of floating-point numbers
+///   o101     a list of 3 optional tensors: the next input, none, the next
+///   input i-5      an integer b1       a boolean d0x1p-3  a floating-point
+///   number smean    a string I1,2     a list of integers or booleans D0x1p0 a
+///   list of floating-point numbers
 ///
 /// All strings and arrays belong to the caller.
 typedef struct {

@@ -58,7 +58,9 @@ typedef enum {
   LTC_DTYPE_FLOAT16 = 6,
   LTC_DTYPE_BFLOAT16 = 7,
   LTC_DTYPE_FLOAT32 = 8,
-  LTC_DTYPE_FLOAT64 = 9
+  LTC_DTYPE_FLOAT64 = 9,
+  LTC_DTYPE_COMPLEX64 = 10, // a pair of float32: real and imaginary part
+  LTC_DTYPE_COMPLEX128 = 11
 } LtcDType;
 
 #ifdef __cplusplus

@@ -37,6 +37,7 @@ void populateBatchNormDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateCheckDecompositionPatterns(RewritePatternSet &patterns,
                                         const DecompositionOptions &options);
+void populateComplexDecompositionPatterns(RewritePatternSet &patterns);
 void populateConvolutionDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options);
 void populateDataMovementDecompositionPatterns(

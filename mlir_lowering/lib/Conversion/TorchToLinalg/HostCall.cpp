@@ -19,12 +19,15 @@ static Attribute listAttribute(OpLowering &op, unsigned position,
       op.op->getOperand(position).getDefiningOp<torch::PrimListConstructOp>();
   auto elements = list.getElements();
   Builder &b = op.builder;
-  if (!elements.empty() &&
-      isa<torch::ValueTensorType>(elements.front().getType())) {
-    SmallVector<Attribute> dtypes;
-    for (Type dtype : op.tensorListDtypes(position))
-      dtypes.push_back(TypeAttr::get(dtype));
-    llvm::append_range(tensors, op.tensorList(position));
+  if (llvm::any_of(elements.getTypes(), torch::isTensorType)) {
+    SmallVector<Attribute> dtypes; // unit for an element that is none
+    for (auto [dtype, tensor] : llvm::zip_equal(op.tensorListDtypes(position),
+                                                op.tensorList(position))) {
+      dtypes.push_back(tensor ? TypeAttr::get(dtype)
+                              : Attribute(b.getUnitAttr()));
+      if (tensor)
+        tensors.push_back(tensor);
+    }
     return b.getArrayAttr(dtypes);
   }
   if (!elements.empty() && isa<torch::FloatType>(elements.front().getType())) {

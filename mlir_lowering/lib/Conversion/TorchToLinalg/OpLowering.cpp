@@ -254,9 +254,18 @@ static torch::ValueTensorType resultTensorType(Operation *op, unsigned result) {
   return cast<torch::ValueTensorType>(op->getResult(result).getType());
 }
 
+RankedTensorType torch_ltc::storageTensorOf(torch::ValueTensorType type) {
+  SmallVector<int64_t> sizes(type.getSizes());
+  Type dtype = type.getDtype();
+  if (auto complex = dyn_cast<ComplexType>(dtype)) {
+    sizes.push_back(2);
+    dtype = complex.getElementType();
+  }
+  return RankedTensorType::get(sizes, storageTypeOf(dtype));
+}
+
 RankedTensorType OpLowering::resultType(unsigned result) const {
-  return RankedTensorType::get(resultSizes(result),
-                               storageTypeOf(resultDtype(result)));
+  return storageTensorOf(resultTensorType(op, result));
 }
 
 ArrayRef<int64_t> OpLowering::resultSizes(unsigned result) const {
@@ -293,7 +302,7 @@ LogicalResult OpLowering::replaceWith(ValueRange results) {
     RankedTensorType expected = resultType(number);
     // No computation is emitted for a result without elements.
     if (expected.getNumElements() == 0)
-      value = tensors.zeros(expected.getShape(), resultDtype(number));
+      value = tensors.zeros(expected.getShape(), expected.getElementType());
     auto type = cast<RankedTensorType>(value.getType());
     if (type.getNumElements() == expected.getNumElements())
       value = tensors.reshape(value, expected.getShape());

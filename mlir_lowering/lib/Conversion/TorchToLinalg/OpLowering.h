@@ -13,11 +13,17 @@
 #include "ScalarBuilder.h"
 #include "TensorBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/TorchTypes.h"
+
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/StringMap.h"
 #include <optional>
 
 namespace mlir::torch_ltc {
+
+/// The builtin tensor that stores a tensor with static sizes. A complex number
+/// is stored as its real and its imaginary part, along an additional last dim.
+RankedTensorType storageTensorOf(torch::ValueTensorType type);
 
 /// A Python number that is an argument of an op: a constant or a dynamic
 /// scalar.
@@ -104,6 +110,7 @@ public:
   SmallVector<Value> tensorList(unsigned position) const;
   SmallVector<Type> tensorListDtypes(unsigned position) const;
 
+  /// The type of a result's storage.
   RankedTensorType resultType(unsigned result = 0) const;
   ArrayRef<int64_t> resultSizes(unsigned result = 0) const;
   Type resultDtype(unsigned result = 0) const;
@@ -180,6 +187,9 @@ private:
 
 using LoweringTable = LoweringTableOf<OpLowering>;
 
+/// Lowers an op with a tensor of complex numbers.
+LogicalResult lowerComplex(OpLowering &op);
+
 void populateElementwiseLowerings(LoweringTable &table);
 void populateReductionLowerings(LoweringTable &table);
 void populateScanLowerings(LoweringTable &table);
@@ -195,6 +205,7 @@ void populateIndexingLowerings(LoweringTable &table);
 void populateScatterLowerings(LoweringTable &table);
 void populateEmbeddingLowerings(LoweringTable &table);
 void populateConstructorLowerings(LoweringTable &table);
+void populateComplexLowerings(LoweringTable &table);
 void populateHostLowerings(LoweringTable &table);
 
 } // namespace mlir::torch_ltc

@@ -48,8 +48,7 @@ void torch_ltc::populateTorchToLinalgTypes(TypeConverter &converter) {
   converter.addConversion([](torch::ValueTensorType type) -> Type {
     if (!type.isStatic())
       return {};
-    return RankedTensorType::get(type.getSizes(),
-                                 storageTypeOf(type.getDtype()));
+    return storageTensorOf(type);
   });
   converter.addConversion([](torch::IntType type) -> Type {
     return IntegerType::get(type.getContext(), 64);
@@ -90,6 +89,7 @@ static const LoweringTable &loweringTable() {
     populateScatterLowerings(table);
     populateEmbeddingLowerings(table);
     populateConstructorLowerings(table);
+    populateComplexLowerings(table);
     populateHostLowerings(table);
     return table;
   }();
@@ -146,6 +146,8 @@ struct TorchOpPattern : ConversionPattern {
       return failure();
     name.consume_front("torch.");
     OpLowering lowering(op, name, operands, rewriter);
+    if (torch::hasComplexTensor(op))
+      return lowerComplex(lowering);
     const LoweringTable::Entry *entry = loweringTable().find(name);
     if (!entry)
       return lowering.fail(
@@ -183,22 +185,25 @@ void torch_ltc::populateTorchToLinalgPatterns(RewritePatternSet &patterns,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Marks parameters and results of unsigned dtypes with an attribute, because
-/// their converted types are signless.
-static void markUnsigned(func::FuncOp function) {
-  auto mark = [&](ArrayRef<Type> types, auto set) {
-    for (auto [index, type] : llvm::enumerate(types))
-      if (auto tensor = dyn_cast<torch::ValueTensorType>(type))
-        if (tensor.getDtype() && tensor.getDtype().isUnsignedInteger())
-          set(index);
-  };
+/// The attribute of a parameter or a result whose dtype can't be told from its
+/// converted type; "" if it needs none.
+static StringRef dtypeAttribute(Type type) {
+  auto tensor = dyn_cast<torch::ValueTensorType>(type);
+  if (torch::isComplexTensor(type))
+    return kComplexAttr;
+  bool isUnsigned =
+      tensor && tensor.getDtype() && tensor.getDtype().isUnsignedInteger();
+  return isUnsigned ? kUnsignedAttr : "";
+}
+
+static void markDtypes(func::FuncOp function) {
   UnitAttr unit = UnitAttr::get(function.getContext());
-  mark(function.getArgumentTypes(), [&](unsigned index) {
-    function.setArgAttr(index, kUnsignedAttr, unit);
-  });
-  mark(function.getResultTypes(), [&](unsigned index) {
-    function.setResultAttr(index, kUnsignedAttr, unit);
-  });
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (StringRef name = dtypeAttribute(type); !name.empty())
+      function.setArgAttr(index, name, unit);
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    if (StringRef name = dtypeAttribute(type); !name.empty())
+      function.setResultAttr(index, name, unit);
 }
 
 namespace {
@@ -207,7 +212,7 @@ struct ConvertTorchToLinalgPass
   void runOnOperation() override {
     ModuleOp module = getOperation();
     for (auto function : module.getOps<func::FuncOp>())
-      markUnsigned(function);
+      markDtypes(function);
     TypeConverter converter;
     populateTorchToLinalgTypes(converter);
     RewritePatternSet patterns(&getContext());

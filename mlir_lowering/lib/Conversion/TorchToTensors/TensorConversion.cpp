@@ -145,6 +145,8 @@ struct TensorOpPattern : ConversionPattern {
     name.consume_front("torch.");
     std::unique_ptr<TensorTarget> target = makeTarget(rewriter, op->getLoc());
     TensorLowering lowering(op, name, operands, rewriter, *target);
+    if (torch::hasComplexTensor(op))
+      return lowering.fail("complex numbers aren't supported");
     const TensorLoweringTable::Entry *entry = tensorLoweringTable().find(name);
     if (!entry)
       return lowering.fail(

@@ -182,27 +182,37 @@ SmallVector<Type> HostCallOp::getInputDtypes() {
     if (auto tensor = dyn_cast<TypeAttr>(argument))
       dtypes.push_back(tensor.getValue());
     else if (auto list = dyn_cast<ArrayAttr>(argument))
-      llvm::append_range(dtypes, list.getAsValueRange<TypeAttr>());
+      for (auto element :
+           llvm::make_filter_range(list, llvm::IsaPred<TypeAttr>))
+        dtypes.push_back(cast<TypeAttr>(element).getValue());
   }
   return dtypes;
 }
 
-/// Whether the tensors' elements have the dtypes' widths. The types themselves
-/// may differ, because builtin types have no signedness.
+/// Whether the tensor's elements have the dtype's width. The types themselves
+/// may differ, because builtin types have no signedness. A tensor of complex
+/// numbers has an additional last dim for the real and the imaginary part.
+static bool hasDtype(RankedTensorType tensor, Type dtype) {
+  if (auto complex = dyn_cast<ComplexType>(dtype))
+    return tensor.getRank() > 0 && tensor.getShape().back() == 2 &&
+           tensor.getElementType() == complex.getElementType();
+  return dtype.isIntOrFloat() &&
+         dtype.getIntOrFloatBitWidth() ==
+             tensor.getElementType().getIntOrFloatBitWidth();
+}
+
 static bool haveDtypes(TypeRange tensors, ArrayRef<Type> dtypes) {
   return tensors.size() == dtypes.size() &&
          llvm::all_of(llvm::zip_equal(tensors, dtypes), [](auto pair) {
            auto [tensor, dtype] = pair;
-           return dtype.isIntOrFloat() &&
-                  dtype.getIntOrFloatBitWidth() ==
-                      getElementTypeOrSelf(tensor).getIntOrFloatBitWidth();
+           return hasDtype(cast<RankedTensorType>(tensor), dtype);
          });
 }
 
 LogicalResult HostCallOp::verify() {
   for (Attribute argument : getArguments()) {
     auto list = dyn_cast<ArrayAttr>(argument);
-    if (list ? !llvm::all_of(list, llvm::IsaPred<TypeAttr>)
+    if (list ? !llvm::all_of(list, llvm::IsaPred<TypeAttr, UnitAttr>)
              : !isa<UnitAttr, IntegerAttr, FloatAttr, StringAttr, TypeAttr,
                     DenseI64ArrayAttr, DenseF64ArrayAttr>(argument))
       return emitOpError("has an argument of an unknown kind: ") << argument;

@@ -13,6 +13,12 @@ namespace {
 template <bool (*isElement)(Type)> bool isList(Type type) {
   return isListOf(type, isElement);
 }
+/// A complex number is a tensor of rank 0: the dialect has no other type.
+bool isNumber(Type type) {
+  return isScalarType(type) ||
+         (isComplexTensor(type) &&
+          mlir::cast<ValueTensorType>(type).getRank() == 0);
+}
 constexpr AtenValueKind optional(AtenValueKind kind) {
   kind.isOptional = true;
   return kind;
@@ -28,7 +34,7 @@ constexpr AtenValueKind boolean{isBoolType, "torch bool"};
 constexpr AtenValueKind string{isStringType, "torch str"};
 constexpr AtenValueKind device{isDeviceType, "torch Device"};
 constexpr AtenValueKind generator{isGeneratorType, "torch Generator"};
-constexpr AtenValueKind scalar{isScalarType, "torch number"};
+constexpr AtenValueKind scalar{isNumber, "torch number"};
 constexpr AtenValueKind tensors{isList<isTensorType>, "list of tensors"};
 constexpr AtenValueKind optionalTensors{isList<isOptionalTensorType>,
                                         "list of optional tensors"};

@@ -7,6 +7,7 @@
 
 #include "torch_ltc/Dialect/Torch/TorchTypes.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
+#include "torch_ltc/Dialect/Torch/TorchOps.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -63,7 +64,11 @@ static bool isTensorDType(Type dtype) {
       return integer.getWidth() == 1;
     return llvm::is_contained({8u, 16u, 32u, 64u}, integer.getWidth());
   }
-  return dtype.isF64() || dtype.isF32() || dtype.isF16() || dtype.isBF16();
+  if (auto complex = dyn_cast<ComplexType>(dtype))
+    dtype = complex.getElementType(); // complex32 isn't traced
+  else if (dtype.isF16() || dtype.isBF16())
+    return true;
+  return dtype.isF64() || dtype.isF32();
 }
 
 LogicalResult
@@ -73,8 +78,9 @@ ValueTensorType::verify(function_ref<InFlightDiagnostic()> emitError,
     if (size < 0 && !ShapedType::isDynamic(size))
       return emitError() << "negative size " << size;
   if (dtype && !isTensorDType(dtype))
-    return emitError() << "dtype must be f64, f32, f16, bf16, i1, or an "
-                          "integer with a sign such as si64, got "
+    return emitError() << "dtype must be f64, f32, f16, bf16, i1, an "
+                          "integer with a sign such as si64, or a complex "
+                          "number of f32 or f64, got "
                        << dtype;
   return success();
 }
@@ -193,6 +199,22 @@ void OptionalType::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 // Predicates
 //===----------------------------------------------------------------------===//
+
+bool mlir::torch_ltc::torch::isComplexTensor(Type type) {
+  auto tensor = dyn_cast<ValueTensorType>(type);
+  return tensor && isa_and_present<ComplexType>(tensor.getDtype());
+}
+
+bool mlir::torch_ltc::torch::hasComplexTensor(Operation *op) {
+  auto isComplex = [](Value value) {
+    auto list = value.getDefiningOp<PrimListConstructOp>();
+    return isComplexTensor(value.getType()) ||
+           (list &&
+            llvm::any_of(list.getElements().getTypes(), isComplexTensor));
+  };
+  return llvm::any_of(op->getOperands(), isComplex) ||
+         llvm::any_of(op->getResultTypes(), isComplexTensor);
+}
 
 bool mlir::torch_ltc::torch::isOptionalTensorType(Type type) {
   if (auto optional = dyn_cast<OptionalType>(type))

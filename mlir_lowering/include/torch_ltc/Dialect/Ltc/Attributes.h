@@ -26,6 +26,9 @@ inline constexpr llvm::StringLiteral kUpdatesAttr = "torch_ltc.updates";
 /// Unit attribute of parameters and results whose integers are unsigned in
 /// torch. It is needed because types are signless from the linalg stage on.
 inline constexpr llvm::StringLiteral kUnsignedAttr = "torch_ltc.unsigned";
+/// Unit attribute of parameters and results that are complex numbers in torch;
+/// their last dim, of size 2, is the real and the imaginary part.
+inline constexpr llvm::StringLiteral kComplexAttr = "torch_ltc.complex";
 
 //===----------------------------------------------------------------------===//
 // Attributes of the program's ops

@@ -177,8 +177,10 @@ def Ltc_HostCallOp : Ltc_Op<"host_call",
     (none), a number, a string, an integer or floating-point list
     (`array<i64>`, `array<f64>`), a type (the next input, of this dtype; an
     input of rank 0 also stands for a number), or an array of types (a list of
-    inputs). `result_dtypes` lists the results'
-    dtypes. Types have torch's signedness (`ui8`). The op has no side effects
+    inputs; unit for an element that is none). `result_dtypes` lists the
+    results' dtypes. Types have torch's signedness (`ui8`). A tensor whose dtype
+    is `complex<f32>` is a tensor of `f32` with an additional last dim, the real
+    and the imaginary part. The op has no side effects
     unless it begins or finishes a collective (Collectives.h).
 
     ```mlir

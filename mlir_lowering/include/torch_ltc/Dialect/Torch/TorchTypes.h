@@ -11,6 +11,11 @@
 namespace mlir::torch_ltc::torch {
 
 inline bool isTensorType(Type type) { return isa<ValueTensorType>(type); }
+/// Whether the type is a tensor of complex numbers.
+bool isComplexTensor(Type type);
+/// Whether an operand, an element of a list operand, or a result is a tensor of
+/// complex numbers.
+bool hasComplexTensor(Operation *op);
 inline bool isIntType(Type type) { return isa<IntType>(type); }
 inline bool isFloatType(Type type) { return isa<FloatType>(type); }
 inline bool isBoolType(Type type) { return isa<BoolType>(type); }
