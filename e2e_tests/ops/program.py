@@ -10,9 +10,11 @@ import torch
 
 F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 I64, I32, BOOL = torch.int64, torch.int32, torch.bool
+C64, C128 = torch.complex64, torch.complex128
 
 FLOATS = (F32, F64, BF16)
 WIDE = (F32, F64)  # for rows whose bfloat16 results would be mostly rounding errors
+COMPLEX = (C64, C128)
 INTS = (I64, I32)
 NUMBERS = (*FLOATS, *INTS)
 ALL = (*NUMBERS, BOOL)
@@ -22,7 +24,8 @@ Maker = Callable[[torch.dtype, torch.Generator], torch.Tensor]
 
 
 def any_of(*shape: int, low: float = -3.0, high: float = 3.0) -> Maker:
-    """Makes random values of the row's dtype in [low, high], or random bools."""
+    """Makes random values of the row's dtype in [low, high], or random bools. Both parts of
+    a complex number are in [low, high]."""
 
     def make(dtype: torch.dtype, generator: torch.Generator) -> torch.Tensor:
         if dtype is BOOL:
@@ -30,6 +33,9 @@ def any_of(*shape: int, low: float = -3.0, high: float = 3.0) -> Maker:
         if dtype.is_floating_point:
             unit = torch.rand(shape, generator=generator, dtype=F64)
             return (unit * (high - low) + low).to(dtype)
+        if dtype.is_complex:
+            parts = torch.rand((*shape, 2), generator=generator, dtype=F64)
+            return torch.view_as_complex(parts * (high - low) + low).to(dtype)
         first, last = int(low), max(int(high), int(low) + 1)
         return torch.randint(first, last + 1, shape, generator=generator, dtype=dtype)
 
@@ -97,7 +103,7 @@ def special() -> Maker:
 class Row:
     """One op: a function of tensors on one device, compared with eager CPU.
 
-    `grad`: the gradients of all floating-point inputs are compared as well. `reason`: why
+    `grad`: the gradients of all float and complex inputs are compared as well. `reason`: why
     the function needs a fallback or a sync. Without a `reason`, a fallback or sync fails
     the test; with one, their absence does. `tolerance`: a relative tolerance that replaces
     the dtype's.
@@ -119,4 +125,11 @@ class Row:
 
 #: Relative tolerances. float32: about 4 ulp per op; bfloat16: eager rounds after each op, a
 #: fused kernel only once.
-TOLERANCE = {F32: 1e-5, F64: 1e-10, BF16: 2e-2, torch.float16: 2e-3}
+TOLERANCE = {
+    F32: 1e-5,
+    F64: 1e-10,
+    BF16: 2e-2,
+    torch.float16: 2e-3,
+    C64: 1e-5,
+    C128: 1e-10,
+}

@@ -13,6 +13,7 @@ from counting import counting, fallback_names, sync_names
 from ops.program import TOLERANCE, Row
 
 FAMILIES = [
+    "complex",
     "constructor",
     "convolution",
     "data_movement",
@@ -42,6 +43,10 @@ def different_weights(count: int) -> torch.Tensor:
     return torch.linspace(0.5, 1.5, count)
 
 
+def is_exact(dtype: torch.dtype) -> bool:
+    return not (dtype.is_floating_point or dtype.is_complex)
+
+
 def run(
     row: Row,
     dtype: torch.dtype,
@@ -51,7 +56,7 @@ def run(
     """Returns the results, then the gradients of a weighted sum of the results."""
     torch.manual_seed(11)
     inputs = [tensor.to(device) for tensor in row.tensors(dtype)]
-    wanted = [t for t in inputs if row.grad and t.is_floating_point()]
+    wanted = [t for t in inputs if row.grad and not is_exact(t.dtype)]
     for tensor in wanted:
         tensor.requires_grad_()
     answer = row.function(*inputs)
@@ -106,6 +111,6 @@ def check_results(
         tolerance = row.tolerance or TOLERANCE.get(wanted.dtype, 0)
         if wanted.dtype == torch.bfloat16:
             tolerance = max(tolerance, TOLERANCE[torch.bfloat16])
-        if not wanted.dtype.is_floating_point:
+        if is_exact(wanted.dtype):
             tolerance = 0
         assert_close(result, wanted, tolerance, tolerance, f"result {number}", True)

@@ -43,6 +43,8 @@ IValue NodeArguments::build(const Attribute &attribute,
                ? *spec.defaultValue
                : IValue();
   case Tag::operand:
+    if (spec.kind == ArgumentKind::Scalar) // a complex number
+      return nextOperand().item();
     return nextOperand();
   case Tag::operandList:
     return operandList(attribute);

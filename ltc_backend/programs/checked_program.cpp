@@ -14,8 +14,8 @@ namespace {
 enum class Defect { None, Infinite, NaN };
 
 Defect defectOf(const at::Tensor &tensor) {
-  if (!tensor.defined() || !at::isFloatingType(tensor.scalar_type()) ||
-      tensor.numel() == 0)
+  if (!tensor.defined() || tensor.numel() == 0 ||
+      at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true))
     return Defect::None;
   if (at::isnan(tensor).any().item<bool>())
     return Defect::NaN;

@@ -43,6 +43,10 @@ LtcDType torch_ltc::toLtcDType(c10::ScalarType type) {
     return LTC_DTYPE_FLOAT32;
   case c10::ScalarType::Double:
     return LTC_DTYPE_FLOAT64;
+  case c10::ScalarType::ComplexFloat:
+    return LTC_DTYPE_COMPLEX64;
+  case c10::ScalarType::ComplexDouble:
+    return LTC_DTYPE_COMPLEX128;
   default:
     throw std::runtime_error(std::string("Tensors of dtype ") +
                              c10::toString(type) + " can't be compiled.");

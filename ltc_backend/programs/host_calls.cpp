@@ -45,6 +45,10 @@ c10::ScalarType scalarType(LtcDType dtype) {
     return c10::ScalarType::Float;
   case LTC_DTYPE_FLOAT64:
     return c10::ScalarType::Double;
+  case LTC_DTYPE_COMPLEX64:
+    return c10::ScalarType::ComplexFloat;
+  case LTC_DTYPE_COMPLEX128:
+    return c10::ScalarType::ComplexDouble;
   }
   throw std::runtime_error("a host call has a tensor of an unknown dtype");
 }
@@ -89,6 +93,14 @@ public:
       c10::List<at::Tensor> tensors;
       for (int64_t i = std::stoll(text); i > 0; --i)
         tensors.push_back(tensorOf(call.inputs[numTensors++]));
+      return tensors;
+    }
+    case 'o': {
+      c10::List<std::optional<at::Tensor>> tensors;
+      for (char isGiven : text)
+        tensors.push_back(
+            isGiven == '1' ? std::optional(tensorOf(call.inputs[numTensors++]))
+                           : std::nullopt);
       return tensors;
     }
     case 'i':

@@ -2,6 +2,7 @@
 
 #include "tracing/argument_walk.h"
 
+#include "compilation/external_backend.h"
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
 #include "ir/tensor_arguments.h"
@@ -28,6 +29,10 @@ bool torch_ltc::isSupportedDType(ScalarType type) {
   case ScalarType::Float:
   case ScalarType::Double:
     return true;
+  case ScalarType::ComplexFloat:
+  case ScalarType::ComplexDouble:
+    // PyTorch's kernels compute complex numbers in our programs.
+    return !selectedBackend();
   default:
     return false;
   }
@@ -48,6 +53,8 @@ ArgumentWalk::ArgumentWalk(const OpRecord &record,
   promoted = at::native::result_type(typeState);
   if (!numberTensorWords.empty())
     setNumberTensorTypes();
+  for (const auto &[position, number] : complexNumbers)
+    setComplexNumberType(operands[position], number);
 }
 
 void ArgumentWalk::visit(const ArgumentSpec &spec, const IValue &value) {
@@ -113,6 +120,10 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   ScalarType type = tensor.scalar_type();
   if (!isSupportedDType(type))
     return markUntraceable(dtypeReason(type));
+  if (c10::isComplexType(type)) {
+    complexNumbers.emplace_back(operands.size(), tensor);
+    return addComplexNumber(tensor);
+  }
   bool isFloat = c10::isFloatingType(type);
   bool isWrapped = tensor.unsafeGetTensorImpl()->is_wrapped_number();
   // Wrapped floats take part in promotion with the default dtype.
@@ -127,6 +138,24 @@ void ArgumentWalk::visitNumberTensor(const at::Tensor &tensor) {
   bool isBool = type == at::kBool;
   attributes.header(Tag::numberTensor, isFloat | isWrapped << 1 | isBool << 2,
                     uint8_t(own));
+}
+
+/// Gives a Python number the dtype in which the op computes, because data isn't
+/// a wrapped number in type promotion.
+void ArgumentWalk::setComplexNumberType(torch::lazy::Value &operand,
+                                        const at::Tensor &number) {
+  if (number.unsafeGetTensorImpl()->is_wrapped_number() &&
+      number.scalar_type() != promoted)
+    operand =
+        TensorData::create(HostData::copyOf(number.to(promoted)))->value();
+}
+
+/// The dialect has no complex numbers, so the number becomes data.
+void ArgumentWalk::addComplexNumber(const at::Tensor &number) {
+  if (!isSupportedDType(number.scalar_type()))
+    return markUntraceable(dtypeReason(number.scalar_type()));
+  attributes.operand();
+  operands.push_back(TensorData::create(HostData::copyOf(number))->value());
 }
 
 /// Gives number tensors (CPU tensors of rank 0) the dtype in which the op
@@ -152,6 +181,7 @@ void ArgumentWalk::setNumberTensorTypes() {
   default:
     return; // the numbers keep their own types
   }
+  type = c10::toRealValueType(type); // the number itself is real
   for (size_t position : numberTensorWords) {
     uint64_t header = uint64_t(attributes.words[position]);
     if (ScalarType(header >> 8 & 0xff) == at::kBool)
@@ -201,8 +231,6 @@ void ArgumentWalk::visitOptionalTensorList(const ArgumentSpec &,
 }
 
 void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
-  if (value.isComplexDouble())
-    return markUntraceable("a complex number");
   if (value.isUnsigned() && !value.isInt())
     return markUntraceable("a number above the largest int64");
   if (isPromotedNumber(spec.name))
@@ -210,6 +238,9 @@ void ArgumentWalk::visitScalar(const ArgumentSpec &spec, const IValue &value) {
         at::native::update_result_type_state(value.toScalar(), typeState);
   if (value.isBool())
     return attributes.boolean(value.toBool());
+  if (value.isComplexDouble())
+    return addComplexNumber(
+        at::scalar_tensor(value.toScalar(), at::kComplexDouble));
   bool isDefault =
       spec.defaultValue && spec.defaultValue->isScalar() &&
       spec.defaultValue->toScalar().equal(

@@ -48,7 +48,10 @@ private:
   void visitNumberList(const ArgumentSpec &spec, const c10::IValue &value);
   void addOperand(const at::Tensor &tensor);
   void addDynamicFloat(double value);
+  void addComplexNumber(const at::Tensor &number);
   void setNumberTensorTypes();
+  void setComplexNumberType(torch::lazy::Value &operand,
+                            const at::Tensor &number);
   int64_t normalizedDim(const ArgumentSpec &spec, int64_t dim) const;
   [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,
                                     const at::Tensor &tensor) const;
@@ -61,6 +64,8 @@ private:
   c10::ArrayRef<c10::IValue> arguments;
   at::native::ResultTypeState typeState;
   c10::SmallVector<size_t, 2> numberTensorWords; // positions of headers
+  // By position among the operands.
+  c10::SmallVector<std::pair<size_t, at::Tensor>, 1> complexNumbers;
   std::string reason;
 };
 

@@ -282,7 +282,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   if (isInPlace)
     static_cast<OpNode &>(*node).markInPlace();
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
-      rule == StrideRule::MatrixColumns ||
+      rule == StrideRule::MatrixColumns || rule == StrideRule::Fft ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous) ||
       (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);

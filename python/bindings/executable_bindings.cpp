@@ -107,7 +107,8 @@ private:
 std::string dtypeName(LtcDType type) {
   for (auto scalar :
        {c10::kBool, c10::kByte, c10::kChar, c10::kShort, c10::kInt, c10::kLong,
-        c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble})
+        c10::kHalf, c10::kBFloat16, c10::kFloat, c10::kDouble,
+        c10::kComplexFloat, c10::kComplexDouble})
     if (toLtcDType(scalar) == type)
       return pythonDType(scalar);
   return "unknown";

@@ -4,6 +4,7 @@
 
 #include "ir/op_record.h"
 #include "shape/rules/arguments.h"
+#include "shape/rules/fft_strides.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorUtils.h>
@@ -418,6 +419,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
         resultSizes, suggestedFormat(arguments.slice(1), resultSizes.size()));
   case StrideRule::ConstantPad:
     return constantPadStrides(named, arguments, resultSizes);
+  case StrideRule::Fft:
+    return fftStrides(named, resultSizes);
   case StrideRule::BatchNorm:
     return batchNormStrides(named, resultSizes);
   case StrideRule::Contiguous:
