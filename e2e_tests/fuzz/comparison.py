@@ -10,7 +10,7 @@ import torch
 import torch_ltc
 from fuzz import table
 from fuzz.exactness import is_small
-from fuzz.program import Program, Values
+from fuzz.program import Program, Values, parts
 from torch.utils._python_dispatch import TorchDispatchMode
 
 #: The rounding error allowed for any result, relative to its largest element.
@@ -43,8 +43,10 @@ class MovedByAnUlp(TorchDispatchMode):
         given = [t for t in args if isinstance(t, torch.Tensor)]
         several = isinstance(results, (tuple, list))
         for result in results if several else [results]:
-            if isinstance(result, torch.Tensor) and result.is_floating_point():
-                self._move(func, given, result)
+            if not isinstance(result, torch.Tensor) or result.is_conj():
+                continue
+            if result.is_floating_point() or result.is_complex():
+                self._move(func, list(map(parts, given)), parts(result))
         return results
 
     def _move(self, func, given: list[torch.Tensor], result: torch.Tensor) -> None:

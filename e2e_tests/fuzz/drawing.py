@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import torch
 from fuzz import arguments, exactness, table
-from fuzz.program import Line, Program, scope_of
+from fuzz.program import Line, Program, parts, scope_of
 
 POOL = 9
 FLOATS = [torch.float32] * 6 + [torch.float64, torch.bfloat16, torch.float16]
+COMPLEX = [torch.complex64, torch.complex64, torch.complex128]
 OTHERS = [torch.int64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.int16]
 
 
@@ -143,7 +144,10 @@ class Drawing:
         return length * (self.random.choice(factors) if len(factors) > 1 else 1)
 
     def dtype(self) -> torch.dtype:
-        return self.random.choice(FLOATS if self.random.random() < 0.7 else OTHERS)
+        kind = self.random.random()
+        if kind < 0.05:
+            return self.random.choice(COMPLEX)
+        return self.random.choice(FLOATS if kind < 0.7 else OTHERS)
 
     def pick(self, wanted=lambda tensor: True) -> str | None:
         """Returns a live value that satisfies `wanted`; later values are more likely."""
@@ -318,8 +322,7 @@ class Drawing:
     def _ask_result(self, result: torch.Tensor) -> None:
         if result.numel() > self.sizes.most_of_result:
             raise Rejected("large")
-        if result.is_complex():
-            raise Rejected("complex")
+        result = parts(result.detach())
         if not result.is_floating_point() or not result.numel():
             return
         values = result.detach().double()
@@ -353,7 +356,7 @@ class Drawing:
         outputs = [n for n in self.values if n not in leaves and self._has_gradient(n)]
         if not leaves or not outputs:
             return
-        terms = " + ".join(f"{name}.double().sum()" for name in outputs)
+        terms = " + ".join(map(self._term, outputs))
         names = [self.new_name() for _ in leaves]
         line = Line(
             f"{', '.join(names)}, = torch.autograd.grad({terms}, "
@@ -366,6 +369,11 @@ class Drawing:
         except (RuntimeError, NotImplementedError):
             return  # a tensor was written after autograd had saved it
         self.lines.append(line)
+
+    def _term(self, name: str) -> str:
+        if self.values[name].is_complex():
+            return f"({name}.real.double() + 2 * {name}.imag.double()).sum()"
+        return f"{name}.double().sum()"
 
     def _has_gradient(self, name: str) -> bool:
         if exactness.storage(self.values[name]) in self.unlike:

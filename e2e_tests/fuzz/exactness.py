@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 from fuzz import table
+from fuzz.program import parts
 
 #: Ops that move values: exact operands give exact results.
 MOVING = {"data_movement", "constructor", "random"}
@@ -64,6 +65,7 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
 def is_small(tensor: torch.Tensor) -> bool:
     """Whether sums and products of the elements need no rounding. True for meta tensors,
     which have no data: torch's formulas create them to compute shapes."""
+    tensor = parts(tensor)
     if not tensor.is_floating_point() or tensor.is_meta:
         return True
     bits = {torch.bfloat16: 2, torch.float16: 3}.get(tensor.dtype, 10)
@@ -88,7 +90,7 @@ class Exactness:
     ) -> bool:
         """Whether the results may be drawn: integers and bools, which count as exact,
         must not depend on rounded numbers."""
-        if all(t.is_floating_point() for t in written):
+        if all(t.is_floating_point() or t.is_complex() for t in written):
             return True
         return not any(self.rounded(t) for t in tensors)
 

@@ -13,12 +13,26 @@ from fuzz.loop_modules import loop_scope
 Values = list[tuple[str, torch.Tensor]]
 
 
+def parts(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the real and the imaginary parts of complex numbers along an additional last
+    dim, and other tensors themselves."""
+    if not tensor.is_complex():
+        return tensor
+    return torch.view_as_real(tensor.resolve_conj())
+
+
+def _of_parts(make, seed: int, shape: list[int], dtype: torch.dtype, device: str):
+    return torch.view_as_complex(make(seed, [*shape, 2], dtype.to_real(), device))
+
+
 def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
     """Returns random multiples of 1/4 in [-2, 2], integers in [-3, 3], or bools. Sums and
     products of a few such numbers are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     if dtype == torch.bool:
         return (torch.rand(shape, generator=generator) < 0.5).to(device)
+    if dtype.is_complex:
+        return _of_parts(grid, seed, shape, dtype, device)
     if dtype.is_floating_point:
         whole = torch.randint(-8, 9, shape, generator=generator)
         return (whole / 4).to(dtype).to(device)
@@ -27,6 +41,8 @@ def grid(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.
 
 
 def noise(seed: int, shape: list[int], dtype: torch.dtype, device: str) -> torch.Tensor:
+    if dtype.is_complex:
+        return _of_parts(noise, seed, shape, dtype, device)
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator).to(dtype).to(device)
 
@@ -68,10 +84,10 @@ class Program:
 
     def run(self, device: str) -> Values:
         """Returns the values that the program checked, followed by those of its variables
-        at the end."""
+        at the end; complex numbers as `parts`."""
         seen: Values = []
         scope = scope_of(
-            device, lambda n, t: seen.append((n, t.detach().cpu().clone()))
+            device, lambda n, t: seen.append((n, parts(t.detach().cpu()).clone()))
         ) | loop_scope(seen)
         torch.manual_seed(self.seed)
         longest = self.longest_step or torch_ltc.config.max_trace_ops
@@ -80,7 +96,7 @@ class Program:
             exec(compile(self.text(), f"<program {self.seed}>", "exec"), scope)
             torch_ltc.mark_step()
         left = [(n, t) for n, t in scope.items() if isinstance(t, torch.Tensor)]
-        return seen + [(n, t.detach().cpu()) for n, t in left]
+        return seen + [(n, parts(t.detach().cpu())) for n, t in left]
 
 
 def scope_of(device: str, check: Callable[[str, torch.Tensor], None]) -> dict[str, Any]:

@@ -115,7 +115,7 @@ TEST(Verifier, Signature) {
          e.mutable_parameters(1)->mutable_type()->set_sizes(0, INT64_MAX));
   DAMAGE("scalar 0 has the unknown kind", e.set_scalars(0, ScalarKind(5)));
   DAMAGE("output 0 has the unknown dtype",
-         e.mutable_outputs(0)->mutable_type()->set_dtype(DType(10)));
+         e.mutable_outputs(0)->mutable_type()->set_dtype(DType(99)));
 }
 
 TEST(Verifier, Outputs) {

@@ -2,15 +2,15 @@
 //
 // A tensor of complex numbers is computed as a tensor of floats with an
 // additional last dim: the real and the imaginary part. Ops that move elements,
-// and sums, are the same ops on the pairs, so that they fuse with the ops
-// around them and views aren't copied. PyTorch's kernels compute ops without a
-// pattern here (Fourier transforms, products, divisions, ...).
+// additions, and products with real numbers are ops on the pairs, so that they
+// fuse with the ops around them and views aren't copied. PyTorch's kernels
+// compute ops without a pattern here (Fourier transforms, products, conjugates,
+// ...), because a loop over pairs isn't faster.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FormulaBuilder.h"
 
-#include "torch_ltc/Dialect/Torch/TorchOps_complex.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
@@ -31,13 +31,6 @@ static SmallVector<int64_t> pairSizes(ArrayRef<int64_t> sizes) {
 /// Replaces the op by the complex numbers whose parts are `pairs`.
 static LogicalResult replaceWithPairs(FormulaBuilder &b, Value pairs) {
   return b.replaceWith({b.viewAsComplex(pairs)});
-}
-
-/// Pairs from tensors of real and imaginary parts.
-static Value join(FormulaBuilder &b, Value real, Value imaginary) {
-  int64_t dim = b.rank(real);
-  return b.concatenate({b.unsqueeze(real, dim), b.unsqueeze(imaginary, dim)},
-                       dim, pairSizes(b.sizes(real)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -267,28 +260,16 @@ static LogicalResult decomposeSliceBackward(AtenSliceBackwardOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Conjugates, parts, products with real numbers
+// Zeros, products with real numbers, copies
 //===----------------------------------------------------------------------===//
-
-/// Changes the sign of the imaginary parts.
-static LogicalResult decomposeConjugate(Aten_ConjPhysicalOp op,
-                                        FormulaBuilder &b) {
-  Value pairs = b.viewAsReal(op.getSelf());
-  int64_t dim = b.rank(op.getSelf());
-  Value imaginary = b.select(pairs, dim, 1);
-  return replaceWithPairs(b,
-                          join(b, b.select(pairs, dim, 0), b.neg(imaginary)));
-}
-
-static LogicalResult decomposeComplex(AtenComplexOp op, FormulaBuilder &b) {
-  auto part = [&](Value x) { return b.expand(x, b.resultSizes()); };
-  return replaceWithPairs(b, join(b, part(op.getReal()), part(op.getImag())));
-}
 
 template <typename OpTy>
 static LogicalResult decomposeZeros(OpTy, FormulaBuilder &b) {
-  Type part = cast<ComplexType>(b.resultDtype()).getElementType();
-  return replaceWithPairs(b, b.zeros(pairSizes(b.resultSizes()), part));
+  auto complex = dyn_cast<ComplexType>(b.resultDtype());
+  if (!complex) // zeros_like with a dtype
+    return b.replaceWith({b.zeros(b.resultSizes(), b.resultDtype())});
+  return replaceWithPairs(
+      b, b.zeros(pairSizes(b.resultSizes()), complex.getElementType()));
 }
 
 /// The product with a real number, which may be a tensor of rank 0.
@@ -325,8 +306,6 @@ void mlir::torch_ltc::populateComplexDecompositionPatterns(
   add(decomposeT);
   add(decomposeExpand);
   add(decomposeClone);
-  add(decomposeConjugate);
-  add(decomposeComplex);
   add(decomposeSlice);
   add(decomposeSliceScatter);
   add(decomposeSliceBackward);

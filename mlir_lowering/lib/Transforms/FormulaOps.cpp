@@ -242,8 +242,6 @@ Value FormulaBuilder::view(Value x, ArrayRef<int64_t> sizes) {
 }
 
 Value FormulaBuilder::viewAsReal(Value x) {
-  if (auto view = x.getDefiningOp<AtenViewAsComplexOp>())
-    return view.getSelf();
   SmallVector<int64_t> result(sizes(x));
   result.push_back(2);
   Type part = mlir::cast<ComplexType>(dtype(x)).getElementType();

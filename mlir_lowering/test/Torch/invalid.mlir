@@ -1,6 +1,6 @@
 // RUN: ltc-opt %s -split-input-file -verify-diagnostics
 
-// expected-error@+1 {{dtype must be f64, f32, f16, bf16, i1, or an integer with a sign such as si64, got 'i64'}}
+// expected-error@+1 {{dtype must be f64, f32, f16, bf16, i1, an integer with a sign such as si64, or a complex number of f32 or f64, got 'i64'}}
 func.func @signless(%0: !torch.vtensor<[2],i64>) { return }
 
 // -----
