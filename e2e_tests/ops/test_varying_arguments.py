@@ -253,13 +253,13 @@ CONSTANT = {
     },
     "decides sizes": {
         "C", "HxW", "N", "bias_sizes", "bins", "col", "downscale_factor", "input_size", "input_sizes",
-        "k", "m", "n", "normalized_shape", "num_chunks", "num_weights", "output_padding", "output_size",
+        "k", "last_dim_size", "m", "n", "normalized_shape", "num_chunks", "num_weights", "output_padding", "output_size",
         "repeats", "row", "size", "split_size", "split_sizes", "steps", "upscale_factor",
     },
     "decides loops": {
         "dilation", "divisor_override", "kernel_size", "padding", "step", "stride",
     },
-    "decides the formula": {"compute_mode", "decimals", "interpolation_mode", "mode", "padding_mode"},
+    "decides the formula": {"compute_mode", "decimals", "interpolation_mode", "mode", "normalization", "padding_mode"},
     "drawn on the host, not in the program": {
         "from", "to", "high", "low", "lambd", "mean", "median", "p", "sigma", "std",
     },
