@@ -5,7 +5,7 @@
 
 These are TorchOps_<family>.h (classes), AtenOps.inc (registration),
 TorchMlirMissingOps.inc, ListResultOps.inc, LoweredOps.inc, HostOps.inc,
-VaryingLists.inc, ElementwiseOps.inc, OpRules.inc, OpRecords.inc.
+VaryingLists.inc, ElementwiseOps.inc, ScalarBuilders.inc, OpRules.inc, OpRecords.inc.
 """
 
 import argparse
@@ -60,8 +60,10 @@ def output_texts(rows):
     """Returns the text of each generated file by its name."""
     texts = {}
     families = ops_of_families(rows)
+    scalars = write_cpp.scalars_of_ops(rows)
     for family, ops in families.items():
-        texts[f"TorchOps_{family}.h"] = write_classes.family_header(family, ops)
+        header = write_classes.family_header(family, ops, scalars)
+        texts[f"TorchOps_{family}.h"] = header
     texts["AtenOps.inc"] = write_classes.op_list(families)
     texts["TorchMlirMissingOps.inc"] = write_cpp.missing_ops(rows)
     texts["LoweredOps.inc"] = write_cpp.lowered_ops(rows)
@@ -69,6 +71,7 @@ def output_texts(rows):
     texts["VaryingLists.inc"] = write_cpp.varying_lists(rows)
     texts["ListResultOps.inc"] = write_cpp.list_result_ops(rows)
     texts["ElementwiseOps.inc"] = write_cpp.elementwise_table(rows)
+    texts["ScalarBuilders.inc"] = write_cpp.scalar_builders(rows)
     texts["OpRules.inc"] = write_cpp.op_rules(rows)
     texts["OpRecords.inc"] = write_cpp.op_records(rows)
     return texts

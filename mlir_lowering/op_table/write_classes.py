@@ -51,7 +51,18 @@ def getter(name):
     return "get" + "".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
-def op_class(row):
+def dynamic_scalars(positions):
+    """Overrides the member of AtenOp that returns these positions."""
+    numbers = ", ".join(map(str, positions))
+    return [
+        "  static llvm::ArrayRef<unsigned> getDynamicScalars() {",
+        f"    static constexpr unsigned positions[] = {{{numbers}}};",
+        "    return positions;",
+        "  }",
+    ]
+
+
+def op_class(row, scalars):
     name = row.class_name
     lines = [
         f"/// `{row.schema}`",
@@ -72,13 +83,15 @@ def op_class(row):
         lines.append(f"  mlir::Value getResult{suffix}() {{ {body} }}")
     if single:
         lines.append("  mlir::Type getType() { return getResult().getType(); }")
+    if scalars:
+        lines += dynamic_scalars(scalars)
     lines += [f"  {HOOKS[hook]}" for hook in row.hooks]
     return "\n".join(lines + ["};"])
 
 
-def family_header(family, rows):
+def family_header(family, rows, scalars_of_op):
     guard = f"TORCH_LTC_DIALECT_TORCH_TORCHOPS_{family.upper()}_H"
-    classes = "\n".join(op_class(row) for row in rows)
+    classes = "\n".join(op_class(row, scalars_of_op[row.emit]) for row in rows)
     ids = "\n".join(
         f"MLIR_DECLARE_EXPLICIT_TYPE_ID(mlir::torch_ltc::torch::{row.class_name})"
         for row in rows

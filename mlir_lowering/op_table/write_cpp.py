@@ -7,21 +7,64 @@ def camel(name):
     return "".join(word.capitalize() for word in name.split("_"))
 
 
+def lower_camel(name):
+    """The name of a member: gradOutput for grad_output."""
+    return name[0] + camel(name)[1:]
+
+
 def missing_ops(rows):
     names = sorted({row.emit for row in rows if not row.torch_mlir})
     lines = [f'TORCH_MLIR_MISSING_OP("torch.{name}")' for name in names]
     return "// Generated from the op table.\n" + "\n".join(lines) + "\n"
 
 
+def elementwise_rows(rows):
+    """Returns one row for each op that a scalar builder lowers."""
+    distinct = {}
+    for row in rows:
+        if row.family == "elementwise" and row.lower not in op_schema.STRUCTURED:
+            distinct.setdefault(row.emit, row)
+    return distinct.values()
+
+
+def arguments_of_builder(builder, rows):
+    """Returns the names of the arguments that all rows of a scalar builder have; one row has
+    no others."""
+    lists = [[argument.name for argument in row.arguments] for row in rows]
+    names = min(lists, key=len)
+    for row, others in zip(rows, lists):
+        if others[: len(names)] != names:
+            raise op_schema.TableError(
+                f"{row.schema}: another row with lower = '{builder}' has the arguments "
+                + ", ".join(names)
+            )
+    return names
+
+
+def scalar_builders(rows):
+    """Returns, for each scalar builder, a struct of its arguments and its declaration."""
+    rows_of_builder = {}
+    for row in elementwise_rows(rows):
+        rows_of_builder.setdefault(row.lower, []).append(row)
+    text = "// Generated from the op table: scalar builders and their arguments.\n"
+    for builder, same in rows_of_builder.items():
+        names = [lower_camel(name) for name in arguments_of_builder(builder, same)]
+        values = ", ".join(f"{name}{{operands[{i}]}}" for i, name in enumerate(names))
+        struct = f"{camel(builder)}Arguments"
+        text += f"""struct {struct} {{
+  Argument {", ".join(names)};
+  explicit {struct}(ValueRange operands) : {values} {{}}
+}};
+Value emit{camel(builder)}(ElementwiseBody &s, {struct} args);
+"""
+    return text
+
+
 def elementwise_table(rows):
     """Returns one ELEMENTWISE_OP(op name, scalar builder, dtype rule, divides) for each op
     that a scalar builder lowers."""
-    lines, seen = [], set()
-    for row in rows:
-        structured = row.lower in op_schema.STRUCTURED
-        if row.family != "elementwise" or structured or row.emit in seen:
-            continue
-        seen.add(row.emit)
+    lines = []
+    for row in elementwise_rows(rows):
         divides = str("divides" in row.flags).lower()
         lines.append(
             f'ELEMENTWISE_OP("{row.emit}", {camel(row.lower)}, {row.dtype}, {divides})'
@@ -39,6 +82,15 @@ def lowered_ops(rows):
 def scalar_positions(row):
     names = {*row.varies, *row.parameters}
     return [i for i, a in enumerate(row.arguments) if a.name in names]
+
+
+def scalars_of_ops(rows):
+    """Returns, by op, the positions of the arguments that may be dynamic scalars in any of
+    the op's rows."""
+    positions = {}
+    for row in rows:
+        positions.setdefault(row.emit, set()).update(scalar_positions(row))
+    return {op: sorted(numbers) for op, numbers in positions.items()}
 
 
 def host_ops(rows):
@@ -87,11 +139,6 @@ def updated_operands(row):
     return ",".join(map(str, row.updates))
 
 
-def flag_name(flag):
-    name = camel(flag)
-    return name[0].lower() + name[1:]
-
-
 def traced_rows(rows):
     return [row for row in rows if row.trace != "dialect"]
 
@@ -121,7 +168,7 @@ def op_records(rows):
     for row in traced_rows(rows):
         dtype = "boolean" if row.dtype == "bool" else row.dtype
         schema = row.schema.replace('"', '\\"')
-        flags = "".join(f", .{flag_name(flag)} = true" for flag in row.flags)
+        flags = "".join(f", .{lower_camel(flag)} = true" for flag in row.flags)
         lines.append(
             f'OP_RECORD("{schema}", "{row.emit}", {row.family}, '
             f"{row.shape}, {dtype}, {camel(row.strides)}, {row.trace}, "

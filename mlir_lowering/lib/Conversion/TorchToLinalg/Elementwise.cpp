@@ -17,48 +17,49 @@ using namespace mlir::torch_ltc;
 // Operands of a body
 //===----------------------------------------------------------------------===//
 
-std::pair<Value, Type> ElementwiseBody::raw(unsigned position) {
-  if (!op.isTensor(position)) {
-    NumberOperand number = op.number(position);
+std::pair<Value, Type> ElementwiseBody::raw(Argument argument) {
+  Value operand = argument.operand;
+  if (!op.isTensor(operand)) {
+    NumberOperand number = op.number(operand);
     return {number.materialize(builder, loc, number.dtype), number.dtype};
   }
-  Type type = op.dtype(position);
-  if (elements[position])
-    return {elements[position], type};
+  Type type = op.dtype(operand);
+  if (Value element = elements[op.positionOf(operand)])
+    return {element, type};
   // For prim.NumToTensor.Scalar, use the number instead of the rank-0 tensor.
-  if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
+  if (std::optional<NumberOperand> number = op.tensorAsNumber(operand))
     return {number->materialize(builder, loc, type), type};
   op.contradict();
   return {ScalarBuilder(builder, loc, type).integer(0), type};
 }
 
-Value ElementwiseBody::arg(unsigned position) {
+Value ElementwiseBody::arg(Argument argument) {
   // Emit the number in the compute dtype, so that no cast hides a constant.
-  if (!op.isTensor(position) && exactScalars) {
-    NumberOperand number = op.number(position);
+  if (!isTensor(argument) && exactScalars) {
+    NumberOperand number = op.number(argument.operand);
     return number.materialize(builder, loc, dtype);
   }
-  auto [value, type] = raw(position);
+  auto [value, type] = raw(argument);
   return convert(convert(value, type, common), common, dtype);
 }
 
-Value ElementwiseBody::exactArg(unsigned position) {
-  bool isScalar = !op.isTensor(position) || op.rank(position) == 0;
+Value ElementwiseBody::exactArg(Argument argument) {
+  bool isScalar = !isTensor(argument) || op.rank(argument.operand) == 0;
   if (!isScalar || !exactScalars)
-    return arg(position);
-  auto [value, type] = raw(position);
+    return arg(argument);
+  auto [value, type] = raw(argument);
   return convert(value, type, dtype);
 }
 
-Value ElementwiseBody::argAsBool(unsigned position) {
-  auto [value, type] = raw(position);
+Value ElementwiseBody::argAsBool(Argument argument) {
+  auto [value, type] = raw(argument);
   return ScalarBuilder(builder, loc, type).truth(value);
 }
 
-std::optional<double> ElementwiseBody::known(unsigned position) const {
-  if (!op.isTensor(position))
-    return op.number(position).asDouble();
-  if (std::optional<NumberOperand> number = op.tensorAsNumber(position))
+std::optional<double> ElementwiseBody::known(Argument argument) const {
+  if (!isTensor(argument))
+    return op.number(argument.operand).asDouble();
+  if (std::optional<NumberOperand> number = op.tensorAsNumber(argument.operand))
     return number->asDouble();
   return std::nullopt;
 }
@@ -70,17 +71,17 @@ std::optional<double> ElementwiseBody::known(unsigned position) const {
 Type torch_ltc::resultTypeOfOperands(OpLowering &op) {
   Type groups[3];
   MLIRContext *context = op.op->getContext();
-  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-    if (op.isNone(i))
+  for (Value argument : op.getArguments()) {
+    if (op.isNone(argument))
       continue;
     unsigned group = 2;
     Type type;
-    if (op.isTensor(i)) {
-      if (!op.tensorAsNumber(i))
-        group = op.rank(i) == 0 ? 1 : 0;
-      type = op.dtype(i);
+    if (op.isTensor(argument)) {
+      if (!op.tensorAsNumber(argument))
+        group = op.rank(argument) == 0 ? 1 : 0;
+      type = op.dtype(argument);
     } else {
-      type = op.number(i).dtype;
+      type = op.number(argument).dtype;
     }
     // A Python float counts as float32, the default dtype, although it is
     // stored as an f64.
@@ -114,8 +115,6 @@ enum class DtypeRule {
 // The lowering
 //===----------------------------------------------------------------------===//
 
-using ScalarEmitter = Value (*)(ElementwiseBody &);
-
 /// Checks that no element is zero in the dtype of the computation: eager
 /// PyTorch raises an error if an integer is divided by zero. Divisors that
 /// aren't tensors are checked when the op is traced.
@@ -140,25 +139,26 @@ static Value checkDivisor(OpLowering &op, Value divisor, Type common) {
                                     /*nonzero=*/true);
 }
 
+/// `divisor`: the argument by which the op divides integers, if any.
 static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
-                                      DtypeRule rule, bool divides) {
-  SmallVector<unsigned> positions = elementwiseOperands(op);
-  SmallVector<Value> inputs;
-  for (unsigned position : positions)
-    inputs.push_back(op.tensor(position));
+                                      DtypeRule rule, Value divisor) {
+  SmallVector<Value> tensors = elementwiseTensors(op);
   bool inResultDtype = rule != DtypeRule::boolean;
   Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
-  if (divides && !isa<FloatType>(common))
-    for (auto [input, position] : llvm::zip(inputs, positions))
-      if (position == 1 && isa<IntegerType>(op.dtype(1)))
-        input = checkDivisor(op, input, common);
+  SmallVector<Value> inputs;
+  for (Value tensor : tensors) {
+    inputs.push_back(op.tensor(tensor));
+    if (tensor == divisor && isa<IntegerType>(op.dtype(tensor)) &&
+        !isa<FloatType>(common))
+      inputs.back() = checkDivisor(op, inputs.back(), common);
+  }
   bool failed = false;
   SmallVector<Value> results = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), inputs,
       [&](OpBuilder &nested, Location loc, ValueRange arguments) {
-        SmallVector<Value> elements(op.getNumOperands());
-        for (auto [argument, position] : llvm::zip(arguments, positions))
-          elements[position] = argument;
+        SmallVector<Value> elements(op.getArguments().size());
+        for (auto [element, tensor] : llvm::zip(arguments, tensors))
+          elements[op.positionOf(tensor)] = element;
         ElementwiseBody body(nested, op, common, inResultDtype, elements);
         Value value = emitter(body);
         failed = !value;
@@ -173,22 +173,24 @@ static LogicalResult lowerElementwise(OpLowering &op, ScalarEmitter emitter,
   return op.replaceWith(results);
 }
 
-static LogicalResult lowerIdentity(OpLowering &op) {
-  return op.replaceWith(op.tensor(0));
-}
-
-template <ScalarEmitter emitter, DtypeRule rule, bool divides>
+template <typename Arguments, Value (*emit)(ElementwiseBody &, Arguments),
+          DtypeRule rule, bool divides>
 static LogicalResult lower(OpLowering &op) {
-  if constexpr (emitter == &emitIdentity)
-    return lowerIdentity(op);
-  if constexpr (emitter == &emitCast)
-    if (op.dtype(0) == op.resultDtype())
-      return lowerIdentity(op);
-  return lowerElementwise(op, emitter, rule, divides);
+  Arguments args(op.getArguments());
+  if (Value unchanged = unchangedOperand(op, args))
+    return op.replaceWith(op.tensor(unchanged));
+  Value divisor;
+  if constexpr (divides)
+    divisor = args.other.operand;
+  return lowerElementwise(op, emitScalar<Arguments, emit>, rule, divisor);
 }
 
-Value torch_ltc::emitIdentity(ElementwiseBody &body) { return body.arg(0); }
-Value torch_ltc::emitCast(ElementwiseBody &body) { return body.arg(0); }
+Value torch_ltc::emitIdentity(ElementwiseBody &s, IdentityArguments args) {
+  return s.arg(args.self);
+}
+Value torch_ltc::emitCast(ElementwiseBody &s, CastArguments args) {
+  return s.arg(args.self);
+}
 
 /// Each argument of an elementwise op may be a dynamic scalar.
 static SmallVector<unsigned> allPositions() {
@@ -200,13 +202,10 @@ void torch_ltc::populateElementwiseLowerings(LoweringTable &table) {
   // The dtype rule `bool` is a C++ keyword, so the enum spells it `boolean`.
 #define bool boolean
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \
-  table.add(op, lower<&emit##builder, DtypeRule::rule, divides>,               \
-            runtimeNumbers);
+  table.add(                                                                   \
+      op, lower<builder##Arguments, &emit##builder, DtypeRule::rule, divides>, \
+      runtimeNumbers);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP
 #undef bool
-  table.add("aten.detach", lowerIdentity);
-  table.add("aten.alias", lowerIdentity);
-  table.add("aten.contiguous", lowerIdentity);
-  table.add("aten.lift_fresh", lowerIdentity);
 }

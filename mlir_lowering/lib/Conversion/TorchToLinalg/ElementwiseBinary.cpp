@@ -14,14 +14,14 @@ using namespace mlir::torch_ltc;
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
-/// Multiplies `operand` by the number at position `alpha`.
-static Value scaled(ElementwiseBody &s, unsigned alpha, Value operand) {
+/// Multiplies `operand` by the number `alpha`.
+static Value scaled(ElementwiseBody &s, Argument alpha, Value operand) {
   return s.isConstant(alpha, 1) ? operand : s.mul(s.arg(alpha), operand);
 }
 
 /// Like `scaled`, but first rounds alpha to a 16-bit result dtype, as eager's
 /// vectorized sums do.
-static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
+static Value scaledTerm(ElementwiseBody &s, Argument alpha, Value operand) {
   Type common = s.op.resultDtype();
   if (s.isConstant(alpha, 1) || common == s.dtype)
     return scaled(s, alpha, operand);
@@ -29,68 +29,78 @@ static Value scaledTerm(ElementwiseBody &s, unsigned alpha, Value operand) {
   return s.mul(s.convert(rounded, common, s.dtype), operand);
 }
 
-/// (self, other, alpha)
-Value torch_ltc::emitAdd(ElementwiseBody &s) {
-  return s.add(s.arg(0), scaledTerm(s, 2, s.arg(1)));
+Value torch_ltc::emitAdd(ElementwiseBody &s, AddArguments args) {
+  return s.add(s.arg(args.self), scaledTerm(s, args.alpha, s.arg(args.other)));
 }
 
-Value torch_ltc::emitSub(ElementwiseBody &s) {
-  return s.sub(s.arg(0), scaledTerm(s, 2, s.arg(1)));
+Value torch_ltc::emitSub(ElementwiseBody &s, SubArguments args) {
+  return s.sub(s.arg(args.self), scaledTerm(s, args.alpha, s.arg(args.other)));
 }
 
-Value torch_ltc::emitRsub(ElementwiseBody &s) {
-  return s.sub(s.rounded(s.arg(1)), scaledTerm(s, 2, s.arg(0)));
+Value torch_ltc::emitRsub(ElementwiseBody &s, RsubArguments args) {
+  return s.sub(s.rounded(s.arg(args.other)),
+               scaledTerm(s, args.alpha, s.arg(args.self)));
 }
 
-/// The second operand. torch 2.13 doesn't round a number or a tensor of rank 0
+/// A factor or divisor. torch 2.13 doesn't round a number or a tensor of rank 0
 /// by which it multiplies or divides 16-bit floats; kernels of other ops first
 /// round such an operand to 16 bits.
-static Value exactFactor(ElementwiseBody &s) {
+static Value exactFactor(ElementwiseBody &s, Argument factor) {
   std::optional<NumberOperand> number;
-  if (s.isFloat() && s.op.isTensor(1))
-    number = s.op.tensorAsNumber(1);
+  if (s.isFloat() && s.isTensor(factor))
+    number = s.op.tensorAsNumber(factor.operand);
   return number ? number->materialize(s.builder, s.loc, s.dtype)
-                : s.exactArg(1);
+                : s.exactArg(factor);
 }
 
-Value torch_ltc::emitMul(ElementwiseBody &s) {
-  return s.mul(s.arg(0), exactFactor(s));
+Value torch_ltc::emitMul(ElementwiseBody &s, MulArguments args) {
+  return s.mul(s.arg(args.self), exactFactor(s, args.other));
 }
 
-Value torch_ltc::emitDiv(ElementwiseBody &s) {
-  return s.div(s.arg(0), exactFactor(s));
+static Value quotient(ElementwiseBody &s, Argument self, Argument other) {
+  return s.div(s.arg(self), exactFactor(s, other));
 }
 
-/// torch divides 16-bit floats in float32 if the divisor is a number or has one
-/// element; otherwise it rounds after each step.
-static bool dividesByOneNumber(ElementwiseBody &s) {
-  return !s.op.isTensor(1) ||
-         llvm::all_of(s.op.sizes(1), [](int64_t size) { return size == 1; });
+Value torch_ltc::emitDiv(ElementwiseBody &s, DivArguments args) {
+  return quotient(s, args.self, args.other);
 }
 
-Value torch_ltc::emitFloorDivide(ElementwiseBody &s) {
-  return dividesByOneNumber(s) ? s.floorDiv(s.arg(0), exactFactor(s))
-                               : s.floorDivInSteps(s.arg(0), s.arg(1));
+/// Whether the divisor is a number or has one element: torch then divides
+/// 16-bit floats in float32; otherwise it rounds after each step.
+static bool isOneNumber(ElementwiseBody &s, Argument divisor) {
+  return !s.isTensor(divisor) ||
+         llvm::all_of(s.op.sizes(divisor.operand),
+                      [](int64_t size) { return size == 1; });
 }
 
-/// (self, other, rounding_mode)
-Value torch_ltc::emitDivMode(ElementwiseBody &s) {
-  StringRef mode = s.op.optionalString(2, "");
+static Value floorQuotient(ElementwiseBody &s, Argument self, Argument other) {
+  return isOneNumber(s, other) ? s.floorDiv(s.arg(self), exactFactor(s, other))
+                               : s.floorDivInSteps(s.arg(self), s.arg(other));
+}
+
+Value torch_ltc::emitFloorDivide(ElementwiseBody &s,
+                                 FloorDivideArguments args) {
+  return floorQuotient(s, args.self, args.other);
+}
+
+Value torch_ltc::emitDivMode(ElementwiseBody &s, DivModeArguments args) {
+  StringRef mode = s.op.optionalString(args.roundingMode.operand, "");
   if (mode == "floor")
-    return emitFloorDivide(s);
-  Value quotient = emitDiv(s);
+    return floorQuotient(s, args.self, args.other);
+  Value exact = quotient(s, args.self, args.other);
   if (mode == "trunc" && s.isFloat())
-    return s.unary<math::TruncOp>(dividesByOneNumber(s) ? quotient
-                                                        : s.rounded(quotient));
-  return quotient;
+    return s.unary<math::TruncOp>(
+        isOneNumber(s, args.other) ? exact : s.rounded(exact));
+  return exact;
 }
 
-Value torch_ltc::emitRemainder(ElementwiseBody &s) {
-  return s.floorRemainder(s.rounded(s.arg(0)), s.rounded(s.arg(1)));
+Value torch_ltc::emitRemainder(ElementwiseBody &s, RemainderArguments args) {
+  return s.floorRemainder(s.rounded(s.arg(args.self)),
+                          s.rounded(s.arg(args.other)));
 }
 
-Value torch_ltc::emitFmod(ElementwiseBody &s) {
-  return s.truncRemainder(s.arg(0), s.rounded(s.arg(1)));
+Value torch_ltc::emitFmod(ElementwiseBody &s, FmodArguments args) {
+  return s.truncRemainder(s.arg(args.self), s.rounded(s.arg(args.other)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -115,12 +125,12 @@ static Value unsignedPower(ElementwiseBody &s, Value base, Value exponent) {
   return loop.getResult(0);
 }
 
-static Value integerPower(ElementwiseBody &s) {
+static Value integerPower(ElementwiseBody &s, PowArguments args) {
   if (isBool(s.dtype)) {
     // False ** True is the only combination that isn't True.
-    return s.logicalOr(s.arg(0), s.logicalNot(s.arg(1)));
+    return s.logicalOr(s.arg(args.self), s.logicalNot(s.arg(args.exponent)));
   }
-  Value base = s.arg(0), exponent = s.arg(1);
+  Value base = s.arg(args.self), exponent = s.arg(args.exponent);
   Value power = unsignedPower(s, base, exponent);
   if (isUnsigned(s.dtype))
     return power;
@@ -141,14 +151,14 @@ static Value squareInPower(ElementwiseBody &s, Value x) {
   return s.isBFloat16() ? s.rounded(s.square(x)) : s.square(x);
 }
 
-/// (self, exponent); either may be a number.
-Value torch_ltc::emitPow(ElementwiseBody &s) {
+/// Either operand may be a number.
+Value torch_ltc::emitPow(ElementwiseBody &s, PowArguments args) {
   if (!s.isFloat())
-    return integerPower(s);
+    return integerPower(s, args);
   Value one = s.constant(1);
-  Value x = s.rounded(s.arg(0));
+  Value x = s.rounded(s.arg(args.self));
   // torch's pow kernel has special cases for these exponents.
-  std::optional<double> exponent = s.known(1);
+  std::optional<double> exponent = s.known(args.exponent);
   if (exponent == 0.0)
     return one;
   if (exponent == 1.0)
@@ -165,13 +175,14 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
     return s.div(one, x);
   if (exponent == -2.0)
     return s.div(one, squareInPower(s, x));
-  Value power = s.binary<math::PowFOp>(x, s.rounded(s.arg(1)));
-  if (exponent || s.op.isTensor(1))
+  Value power = s.binary<math::PowFOp>(x, s.rounded(s.arg(args.exponent)));
+  if (exponent || s.isTensor(args.exponent))
     return power;
   // The exponent is a dynamic scalar. At -0 and -inf, sqrt and rsqrt differ
   // from powf; the formulas of the other special exponents don't.
   auto replaceAt = [&](double root, Value value) {
-    Value isRoot = s.compare(Comparison::eq, s.arg(1), s.constant(root));
+    Value isRoot =
+        s.compare(Comparison::eq, s.arg(args.exponent), s.constant(root));
     power = s.select(isRoot, value, power);
   };
   replaceAt(0.5, s.unary<math::SqrtOp>(x));
@@ -183,8 +194,8 @@ Value torch_ltc::emitPow(ElementwiseBody &s) {
 // Functions of two numbers
 //===----------------------------------------------------------------------===//
 
-Value torch_ltc::emitAtan2(ElementwiseBody &s) {
-  Value y = s.arg(0), x = s.arg(1), zero = s.constant(0);
+Value torch_ltc::emitAtan2(ElementwiseBody &s, Atan2Arguments args) {
+  Value y = s.arg(args.self), x = s.arg(args.other), zero = s.constant(0);
   // Compute atan2 of two zeros separately: MLIR 22 folds it to NaN.
   Value areZero = s.logicalAnd(s.compare(Comparison::eq, y, zero),
                                s.compare(Comparison::eq, x, zero));
@@ -193,20 +204,20 @@ Value torch_ltc::emitAtan2(ElementwiseBody &s) {
                   s.binary<math::Atan2Op>(y, x));
 }
 
-Value torch_ltc::emitXlogy(ElementwiseBody &s) {
-  Value x = s.rounded(s.arg(0)), y = s.rounded(s.arg(1));
+Value torch_ltc::emitXlogy(ElementwiseBody &s, XlogyArguments args) {
+  Value x = s.rounded(s.arg(args.self)), y = s.rounded(s.arg(args.other));
   Value zero = s.constant(0);
   Value product = s.mul(x, s.rounded(s.log(y)));
   Value isZero = s.compare(Comparison::eq, x, zero);
   return s.select(s.isNan(y), y, s.select(isZero, zero, product));
 }
 
-Value torch_ltc::emitCopysign(ElementwiseBody &s) {
-  return s.copySign(s.arg(0), s.arg(1));
+Value torch_ltc::emitCopysign(ElementwiseBody &s, CopysignArguments args) {
+  return s.copySign(s.arg(args.self), s.arg(args.other));
 }
 
-Value torch_ltc::emitHypot(ElementwiseBody &s) {
-  Value x = s.abs(s.arg(0)), y = s.abs(s.arg(1));
+Value torch_ltc::emitHypot(ElementwiseBody &s, HypotArguments args) {
+  Value x = s.abs(s.arg(args.self)), y = s.abs(s.arg(args.other));
   Value larger = s.maximum(x, y), smaller = s.minimum(x, y);
   Value ratio = s.div(smaller, larger);
   Value root = s.unary<math::SqrtOp>(s.add(s.constant(1), s.square(ratio)));
@@ -220,8 +231,7 @@ Value torch_ltc::emitHypot(ElementwiseBody &s) {
 }
 
 /// The logarithm to `base` of base^a + base^b; `scale` is ln(base).
-static Value logOfSum(ElementwiseBody &s, double scale) {
-  Value a = s.arg(0), b = s.arg(1);
+static Value logOfSum(ElementwiseBody &s, Value a, Value b, double scale) {
   Value difference = s.neg(s.abs(s.sub(a, b)));
   if (scale != 1)
     difference = s.mul(difference, s.constant(scale));
@@ -237,28 +247,30 @@ static Value logOfSum(ElementwiseBody &s, double scale) {
   return s.select(equalInfinities, a, sum);
 }
 
-Value torch_ltc::emitLogaddexp(ElementwiseBody &s) { return logOfSum(s, 1); }
-Value torch_ltc::emitLogaddexp2(ElementwiseBody &s) {
-  return logOfSum(s, std::numbers::ln2);
+Value torch_ltc::emitLogaddexp(ElementwiseBody &s, LogaddexpArguments args) {
+  return logOfSum(s, s.arg(args.self), s.arg(args.other), 1);
+}
+Value torch_ltc::emitLogaddexp2(ElementwiseBody &s, Logaddexp2Arguments args) {
+  return logOfSum(s, s.arg(args.self), s.arg(args.other), std::numbers::ln2);
 }
 
-Value torch_ltc::emitHeaviside(ElementwiseBody &s) {
-  Value x = s.arg(0), zero = s.integer(0);
+Value torch_ltc::emitHeaviside(ElementwiseBody &s, HeavisideArguments args) {
+  Value x = s.arg(args.self), zero = s.integer(0);
   Value step = s.select(s.compare(Comparison::gt, x, zero), s.integer(1), zero);
-  return s.select(s.truth(x), step, s.arg(1));
+  return s.select(s.truth(x), step, s.arg(args.values));
 }
 
-Value torch_ltc::emitMaximum(ElementwiseBody &s) {
-  return s.laterMaximum(s.arg(0), s.arg(1));
+Value torch_ltc::emitMaximum(ElementwiseBody &s, MaximumArguments args) {
+  return s.laterMaximum(s.arg(args.self), s.arg(args.other));
 }
-Value torch_ltc::emitMinimum(ElementwiseBody &s) {
-  return s.laterMinimum(s.arg(0), s.arg(1));
+Value torch_ltc::emitMinimum(ElementwiseBody &s, MinimumArguments args) {
+  return s.laterMinimum(s.arg(args.self), s.arg(args.other));
 }
-Value torch_ltc::emitFmax(ElementwiseBody &s) {
-  return s.maxNumber(s.arg(0), s.arg(1));
+Value torch_ltc::emitFmax(ElementwiseBody &s, FmaxArguments args) {
+  return s.maxNumber(s.arg(args.self), s.arg(args.other));
 }
-Value torch_ltc::emitFmin(ElementwiseBody &s) {
-  return s.minNumber(s.arg(0), s.arg(1));
+Value torch_ltc::emitFmin(ElementwiseBody &s, FminArguments args) {
+  return s.minNumber(s.arg(args.self), s.arg(args.other));
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,8 +278,9 @@ Value torch_ltc::emitFmin(ElementwiseBody &s) {
 //===----------------------------------------------------------------------===//
 
 #define COMPARISON(name, comparison)                                           \
-  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
-    return s.compare(Comparison::comparison, s.arg(0), s.arg(1));              \
+  Value torch_ltc::emit##name(ElementwiseBody &s, name##Arguments args) {      \
+    return s.compare(Comparison::comparison, s.arg(args.self),                 \
+                     s.arg(args.other));                                       \
   }
 COMPARISON(Eq, eq)
 COMPARISON(Ne, ne)
@@ -278,8 +291,8 @@ COMPARISON(Ge, ge)
 #undef COMPARISON
 
 #define BIT_OP(name, Op, operand)                                              \
-  Value torch_ltc::emit##name(ElementwiseBody &s) {                            \
-    return s.binary<arith::Op>(s.operand(0), s.operand(1));                    \
+  Value torch_ltc::emit##name(ElementwiseBody &s, name##Arguments args) {      \
+    return s.binary<arith::Op>(s.operand(args.self), s.operand(args.other));   \
   }
 BIT_OP(LogicalAnd, AndIOp, argAsBool)
 BIT_OP(LogicalOr, OrIOp, argAsBool)
@@ -297,15 +310,17 @@ static Value isShiftInRange(ElementwiseBody &s, Value count) {
                                count, bits);
 }
 
-Value torch_ltc::emitBitwiseLeftShift(ElementwiseBody &s) {
-  Value x = s.arg(0), count = s.arg(1), zero = s.integer(0);
+Value torch_ltc::emitBitwiseLeftShift(ElementwiseBody &s,
+                                      BitwiseLeftShiftArguments args) {
+  Value x = s.arg(args.self), count = s.arg(args.other), zero = s.integer(0);
   Value inRange = isShiftInRange(s, count);
   Value shifted = s.binary<arith::ShLIOp>(x, s.select(inRange, count, zero));
   return s.select(inRange, shifted, zero);
 }
 
-Value torch_ltc::emitBitwiseRightShift(ElementwiseBody &s) {
-  Value x = s.arg(0), count = s.arg(1);
+Value torch_ltc::emitBitwiseRightShift(ElementwiseBody &s,
+                                       BitwiseRightShiftArguments args) {
+  Value x = s.arg(args.self), count = s.arg(args.other);
   Value inRange = isShiftInRange(s, count);
   if (isUnsigned(s.dtype)) {
     Value zero = s.integer(0);
@@ -320,66 +335,69 @@ Value torch_ltc::emitBitwiseRightShift(ElementwiseBody &s) {
 // Selection
 //===----------------------------------------------------------------------===//
 
-/// (condition, self, other)
-Value torch_ltc::emitWhere(ElementwiseBody &s) {
-  return s.select(s.argAsBool(0), s.arg(1), s.arg(2));
+Value torch_ltc::emitWhere(ElementwiseBody &s, WhereArguments args) {
+  return s.select(s.argAsBool(args.condition), s.arg(args.self),
+                  s.arg(args.other));
 }
 
-/// (self, mask, value)
-Value torch_ltc::emitMaskedFill(ElementwiseBody &s) {
-  return s.select(s.argAsBool(1), s.arg(2), s.arg(0));
+Value torch_ltc::emitMaskedFill(ElementwiseBody &s, MaskedFillArguments args) {
+  return s.select(s.argAsBool(args.mask), s.arg(args.value), s.arg(args.self));
 }
 
 /// The greater of x and the bound. If both are zero, whatever their signs,
 /// torch returns the bound if the bound is a tensor, and x if the bound is a
 /// number.
-static Value lowerBounded(ElementwiseBody &s, Value x, unsigned bound) {
-  return s.op.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
-                              : s.atLeast(x, s.arg(bound));
+static Value lowerBounded(ElementwiseBody &s, Value x, Argument bound) {
+  return s.isTensor(bound) ? s.laterMaximum(x, s.arg(bound))
+                           : s.atLeast(x, s.arg(bound));
 }
 
-static Value upperBounded(ElementwiseBody &s, Value x, unsigned bound) {
-  return s.op.isTensor(bound) ? s.laterMinimum(x, s.arg(bound))
-                              : s.atMost(x, s.arg(bound));
+static Value upperBounded(ElementwiseBody &s, Value x, Argument bound) {
+  return s.isTensor(bound) ? s.laterMinimum(x, s.arg(bound))
+                           : s.atMost(x, s.arg(bound));
 }
 
-Value torch_ltc::emitClampMin(ElementwiseBody &s) {
-  return lowerBounded(s, s.arg(0), 1);
+Value torch_ltc::emitClampMin(ElementwiseBody &s, ClampMinArguments args) {
+  return lowerBounded(s, s.arg(args.self), args.min);
 }
 
-Value torch_ltc::emitClampMax(ElementwiseBody &s) {
-  return upperBounded(s, s.arg(0), 1);
+Value torch_ltc::emitClampMax(ElementwiseBody &s, ClampMaxArguments args) {
+  return upperBounded(s, s.arg(args.self), args.max);
 }
 
-/// (self, min, max); NaN stays NaN, and max wins if it is less than min.
-Value torch_ltc::emitClamp(ElementwiseBody &s) {
-  Value x = s.arg(0);
-  if (s.has(1))
-    x = lowerBounded(s, x, 1);
-  return s.has(2) ? upperBounded(s, x, 2) : x;
+/// NaN stays NaN, and max wins if it is less than min.
+Value torch_ltc::emitClamp(ElementwiseBody &s, ClampArguments args) {
+  Value x = s.arg(args.self);
+  if (s.has(args.min))
+    x = lowerBounded(s, x, args.min);
+  return s.has(args.max) ? upperBounded(s, x, args.max) : x;
 }
 
 //===----------------------------------------------------------------------===//
 // Functions of three numbers
 //===----------------------------------------------------------------------===//
 
-/// (self, end, weight): interpolates from the nearer end, like torch.
-Value torch_ltc::emitLerp(ElementwiseBody &s) {
-  Value start = s.arg(0), end = s.arg(1), weight = s.arg(2);
+/// Interpolates from the nearer end, like torch.
+Value torch_ltc::emitLerp(ElementwiseBody &s, LerpArguments args) {
+  Value start = s.arg(args.self), end = s.arg(args.end),
+        weight = s.arg(args.weight);
   Value difference = s.sub(end, start);
   Value fromStart = s.add(start, s.mul(weight, difference));
   Value fromEnd = s.sub(end, s.mul(difference, s.sub(s.constant(1), weight)));
-  if (std::optional<double> known = s.known(2))
+  if (std::optional<double> known = s.known(args.weight))
     return std::fabs(*known) < 0.5 ? fromStart : fromEnd;
   Value nearStart = s.compare(Comparison::lt, s.abs(weight), s.constant(0.5));
   return s.select(nearStart, fromStart, fromEnd);
 }
 
-/// (self, tensor1, tensor2, value)
-Value torch_ltc::emitAddcmul(ElementwiseBody &s) {
-  return s.add(s.arg(0), s.mul(scaled(s, 3, s.arg(1)), s.arg(2)));
+Value torch_ltc::emitAddcmul(ElementwiseBody &s, AddcmulArguments args) {
+  return s.add(
+      s.arg(args.self),
+      s.mul(scaled(s, args.value, s.arg(args.tensor1)), s.arg(args.tensor2)));
 }
 
-Value torch_ltc::emitAddcdiv(ElementwiseBody &s) {
-  return s.add(s.arg(0), s.div(scaled(s, 3, s.arg(1)), s.arg(2)));
+Value torch_ltc::emitAddcdiv(ElementwiseBody &s, AddcdivArguments args) {
+  return s.add(
+      s.arg(args.self),
+      s.div(scaled(s, args.value, s.arg(args.tensor1)), s.arg(args.tensor2)));
 }

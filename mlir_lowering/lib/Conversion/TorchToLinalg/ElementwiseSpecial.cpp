@@ -17,13 +17,13 @@ using namespace mlir::torch_ltc;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Applies `function` to the operand as float64 and converts back to the
+/// Applies `function` to `operand` as float64 and converts back to the
 /// compute dtype.
-static Value inDouble(ElementwiseBody &s,
+static Value inDouble(ElementwiseBody &s, Argument operand,
                       function_ref<Value(ScalarBuilder &, Value)> function) {
   Type wide = Float64Type::get(s.builder.getContext());
   ScalarBuilder d(s.builder, s.loc, wide);
-  Value result = function(d, s.convert(s.arg(0), s.dtype, wide));
+  Value result = function(d, s.convert(s.arg(operand), s.dtype, wide));
   return s.convert(result, wide, s.dtype);
 }
 
@@ -42,8 +42,8 @@ static Value polynomial(ScalarBuilder &d, Value x,
 
 /// Winitzki's approximation, whose error is 0.2 %, refined by two steps of
 /// Halley's method for erf(y) = |x|.
-Value torch_ltc::emitErfinv(ElementwiseBody &s) {
-  return inDouble(s, [](ScalarBuilder &d, Value x) {
+Value torch_ltc::emitErfinv(ElementwiseBody &s, ErfinvArguments args) {
+  return inDouble(s, args.self, [](ScalarBuilder &d, Value x) {
     constexpr double k = 0.147;
     Value one = d.constant(1), a = d.abs(x);
     Value ln = d.log(d.mul(d.sub(one, a), d.add(one, a)));
@@ -101,8 +101,8 @@ static GammaOperand reflectAndShift(ScalarBuilder &d, Value x) {
   return g;
 }
 
-Value torch_ltc::emitLgamma(ElementwiseBody &s) {
-  return inDouble(s, [](ScalarBuilder &d, Value x) {
+Value torch_ltc::emitLgamma(ElementwiseBody &s, LgammaArguments args) {
+  return inDouble(s, args.self, [](ScalarBuilder &d, Value x) {
     GammaOperand g = reflectAndShift(d, x);
     Value product = g.z;
     for (int i = 1; i < kShift; ++i)
@@ -139,8 +139,8 @@ Value torch_ltc::emitLgamma(ElementwiseBody &s) {
   });
 }
 
-Value torch_ltc::emitDigamma(ElementwiseBody &s) {
-  return inDouble(s, [](ScalarBuilder &d, Value x) {
+Value torch_ltc::emitDigamma(ElementwiseBody &s, DigammaArguments args) {
+  return inDouble(s, args.self, [](ScalarBuilder &d, Value x) {
     GammaOperand g = reflectAndShift(d, x);
     Value one = d.constant(1), sum = d.div(one, g.z);
     for (int i = 1; i < kShift; ++i)
@@ -172,10 +172,10 @@ Value torch_ltc::emitDigamma(ElementwiseBody &s) {
 // Functions without series
 //===----------------------------------------------------------------------===//
 
-/// (self, decimals)
-Value torch_ltc::emitRoundDecimals(ElementwiseBody &s) {
-  Value x = s.arg(0);
-  double decimals = *s.known(1);
+Value torch_ltc::emitRoundDecimals(ElementwiseBody &s,
+                                   RoundDecimalsArguments args) {
+  Value x = s.arg(args.self);
+  double decimals = *s.known(args.decimals);
   Value scale = s.constant(std::pow(10.0, std::abs(decimals)));
   auto round = [&](Value value) { return s.unary<math::RoundEvenOp>(value); };
   if (decimals < 0)
@@ -184,8 +184,8 @@ Value torch_ltc::emitRoundDecimals(ElementwiseBody &s) {
 }
 
 /// The angle of a real number: 0 or pi, or NaN for NaN.
-Value torch_ltc::emitAngle(ElementwiseBody &s) {
-  Value x = s.arg(0), zero = s.constant(0);
+Value torch_ltc::emitAngle(ElementwiseBody &s, AngleArguments args) {
+  Value x = s.arg(args.self), zero = s.constant(0);
   Value isNegative = s.compare(Comparison::lt, x, zero);
   Value angle = s.select(isNegative, s.constant(std::numbers::pi), zero);
   return s.select(s.isNan(x), x, angle);

@@ -59,11 +59,12 @@ static bool isBroadcastable(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   return true;
 }
 
-SmallVector<unsigned> torch_ltc::elementwiseOperands(const OpLowering &op) {
-  SmallVector<unsigned> positions;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    if (op.isTensor(i) && !op.tensorAsNumber(i) &&
-        isBroadcastable(op.sizes(i), op.resultSizes()))
-      positions.push_back(i);
-  return positions;
+SmallVector<Value> torch_ltc::elementwiseTensors(const OpLowering &op) {
+  SmallVector<Value> tensors;
+  for (Value argument : op.getArguments())
+    if (op.isTensor(argument) && !op.tensorAsNumber(argument) &&
+        isBroadcastable(op.sizes(argument), op.resultSizes()) &&
+        !llvm::is_contained(tensors, argument))
+      tensors.push_back(argument);
+  return tensors;
 }

@@ -44,10 +44,11 @@ struct RepeatedSizes {
 /// the end; without an index, `none` is used.
 int64_t clampIndex(std::optional<int64_t> index, int64_t none, int64_t size);
 
-/// Positions of the tensors that an elementwise op reads element by element.
-/// A tensor that isn't broadcastable to the result is excluded, because the
-/// scalar builder doesn't read it (for example, log_sigmoid_backward's buffer).
-SmallVector<unsigned> elementwiseOperands(const OpLowering &op);
+/// The tensor arguments that an elementwise op reads element by element, once
+/// each. A tensor that isn't broadcastable to the result is excluded, because
+/// the scalar builder doesn't read it (for example, log_sigmoid_backward's
+/// buffer).
+SmallVector<Value> elementwiseTensors(const OpLowering &op);
 
 } // namespace mlir::torch_ltc
 

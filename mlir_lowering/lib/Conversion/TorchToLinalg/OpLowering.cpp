@@ -66,39 +66,43 @@ OpLowering::OpLowering(Operation *op, StringRef name, ValueRange operands,
                        ConversionPatternRewriter &builder, StringRef targetName,
                        bool numbersAreTensors)
     : op(op), name(name), builder(builder), loc(op->getLoc()),
-      tensors(builder, op->getLoc()), original(op->getOperands()),
+      tensors(builder, op->getLoc()), arguments(op->getOperands()),
       operands(operands), targetName(targetName),
       numbersAreTensors(numbersAreTensors) {}
 
-bool OpLowering::isNone(unsigned position) const {
-  return isa<torch::NoneType>(original[position].getType());
+unsigned OpLowering::positionOf(Value argument) const {
+  const Value *it = llvm::find(arguments, argument);
+  assert(it != arguments.end() && "not an operand of the op");
+  return it - arguments.begin();
 }
 
-bool OpLowering::isTensor(unsigned position) const {
-  return isa<torch::ValueTensorType>(original[position].getType());
+bool OpLowering::isNone(Value argument) const {
+  return isa<torch::NoneType>(argument.getType());
 }
 
-bool OpLowering::isNumber(unsigned position) const {
-  Type type = original[position].getType();
+bool OpLowering::isTensor(Value argument) const {
+  return isa<torch::ValueTensorType>(argument.getType());
+}
+
+bool OpLowering::isNumber(Value argument) const {
+  Type type = argument.getType();
   return torch::isScalarType(type) || isa<torch::BoolType>(type);
 }
 
-RankedTensorType OpLowering::tensorType(unsigned position) const {
-  return cast<RankedTensorType>(operands[position].getType());
+RankedTensorType OpLowering::tensorType(Value argument) const {
+  return cast<RankedTensorType>(operands[positionOf(argument)].getType());
 }
 
-ArrayRef<int64_t> OpLowering::sizes(unsigned position) const {
-  return cast<torch::ValueTensorType>(original[position].getType()).getSizes();
+ArrayRef<int64_t> OpLowering::sizes(Value argument) const {
+  return cast<torch::ValueTensorType>(argument.getType()).getSizes();
 }
 
-Type OpLowering::dtype(unsigned position) const {
-  return cast<torch::ValueTensorType>(original[position].getType()).getDtype();
+Type OpLowering::dtype(Value argument) const {
+  return cast<torch::ValueTensorType>(argument.getType()).getDtype();
 }
 
-std::optional<NumberOperand>
-OpLowering::tensorAsNumber(unsigned position) const {
-  auto source =
-      original[position].getDefiningOp<torch::PrimNumToTensorScalarOp>();
+std::optional<NumberOperand> OpLowering::tensorAsNumber(Value argument) const {
+  auto source = argument.getDefiningOp<torch::PrimNumToTensorScalarOp>();
   if (!source)
     return std::nullopt;
   Value number = source.getNumber();
@@ -113,8 +117,8 @@ OpLowering::tensorAsNumber(unsigned position) const {
   return makeNumber(number, converted);
 }
 
-NumberOperand OpLowering::number(unsigned position) const {
-  return makeNumber(original[position], operands[position]);
+NumberOperand OpLowering::number(Value argument) const {
+  return makeNumber(argument, operands[positionOf(argument)]);
 }
 
 int64_t OpLowering::constantInteger(Value value) const {
@@ -126,38 +130,38 @@ int64_t OpLowering::constantInteger(Value value) const {
   return 0;
 }
 
-int64_t OpLowering::integer(unsigned position) const {
-  return constantInteger(element(position));
+int64_t OpLowering::integer(Value argument) const {
+  return constantInteger(argument);
 }
 
-double OpLowering::floating(unsigned position) const {
-  std::optional<double> value = number(position).asDouble();
+double OpLowering::floating(Value argument) const {
+  std::optional<double> value = number(argument).asDouble();
   isContradictory |= !value;
   return value.value_or(0);
 }
 
-bool OpLowering::boolean(unsigned position) const {
-  return constantInteger(element(position)) != 0;
+bool OpLowering::boolean(Value argument) const {
+  return constantInteger(argument) != 0;
 }
 
-StringRef OpLowering::string(unsigned position) const {
-  if (auto constant = element(position).getDefiningOp<torch::ConstantStrOp>())
+StringRef OpLowering::string(Value argument) const {
+  if (auto constant = argument.getDefiningOp<torch::ConstantStrOp>())
     return constant.getValueAttr().getValue();
   isContradictory = true;
   return "";
 }
 
-SmallVector<int64_t> OpLowering::integers(unsigned position) const {
+SmallVector<int64_t> OpLowering::integers(Value argument) const {
   SmallVector<int64_t> values;
-  if (auto list = element(position).getDefiningOp<torch::PrimListConstructOp>())
+  if (auto list = argument.getDefiningOp<torch::PrimListConstructOp>())
     for (Value value : list.getElements())
       values.push_back(constantInteger(value));
   return values;
 }
 
-SmallVector<NumberOperand> OpLowering::numbers(unsigned position) const {
+SmallVector<NumberOperand> OpLowering::numbers(Value argument) const {
   SmallVector<NumberOperand> numbers;
-  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   if (!list)
     return numbers;
   for (Value value : list.getElements()) {
@@ -168,25 +172,25 @@ SmallVector<NumberOperand> OpLowering::numbers(unsigned position) const {
   return numbers;
 }
 
-bool OpLowering::isEmptyList(unsigned position) const {
-  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+bool OpLowering::isEmptyList(Value argument) const {
+  auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   return list && list.getElements().empty();
 }
 
-std::optional<int64_t> OpLowering::optionalInteger(unsigned position) const {
-  if (isNone(position))
+std::optional<int64_t> OpLowering::optionalInteger(Value argument) const {
+  if (isNone(argument))
     return std::nullopt;
-  return integer(position);
+  return integer(argument);
 }
 
-std::optional<double> OpLowering::optionalFloating(unsigned position) const {
-  if (isNone(position))
+std::optional<double> OpLowering::optionalFloating(Value argument) const {
+  if (isNone(argument))
     return std::nullopt;
-  return floating(position);
+  return floating(argument);
 }
 
-StringRef OpLowering::optionalString(unsigned position, StringRef none) const {
-  return isNone(position) ? none : string(position);
+StringRef OpLowering::optionalString(Value argument, StringRef none) const {
+  return isNone(argument) ? none : string(argument);
 }
 
 static int64_t fromFront(int64_t dimension, int64_t rank) {
@@ -201,18 +205,18 @@ int64_t OpLowering::checkedDimension(int64_t dim, int64_t rank) const {
   return 0;
 }
 
-int64_t OpLowering::dimension(unsigned position, int64_t rank) const {
-  return checkedDimension(integer(position), rank);
+int64_t OpLowering::dimension(Value argument, int64_t rank) const {
+  return checkedDimension(integer(argument), rank);
 }
 
-SmallVector<int64_t> OpLowering::dimensions(unsigned position,
+SmallVector<int64_t> OpLowering::dimensions(Value argument,
                                             int64_t rank) const {
   SmallVector<int64_t> dims;
   // `dim` is an int in some overloads and an int list in others.
-  if (isa<torch::IntType>(original[position].getType()))
-    dims.push_back(integer(position));
+  if (isa<torch::IntType>(argument.getType()))
+    dims.push_back(integer(argument));
   else
-    dims = integers(position);
+    dims = integers(argument);
   for (int64_t &dim : dims)
     dim = checkedDimension(dim, rank);
   if (dims.empty())
@@ -225,9 +229,9 @@ SmallVector<int64_t> OpLowering::dimensions(unsigned position,
   return dims;
 }
 
-SmallVector<Value> OpLowering::tensorList(unsigned position) const {
+SmallVector<Value> OpLowering::tensorList(Value argument) const {
   SmallVector<Value> values;
-  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   for (Value value : list.getElements()) {
     bool none = isa<torch::NoneType>(value.getType()) ||
                 matchPattern(value, m_Op<torch::ConstantNoneOp>());
@@ -236,9 +240,9 @@ SmallVector<Value> OpLowering::tensorList(unsigned position) const {
   return values;
 }
 
-SmallVector<Type> OpLowering::tensorListDtypes(unsigned position) const {
+SmallVector<Type> OpLowering::tensorListDtypes(Value argument) const {
   SmallVector<Type> dtypes;
-  auto list = element(position).getDefiningOp<torch::PrimListConstructOp>();
+  auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   for (Value value : list.getElements()) {
     auto type = dyn_cast<torch::ValueTensorType>(value.getType());
     dtypes.push_back(type ? type.getDtype() : Type());

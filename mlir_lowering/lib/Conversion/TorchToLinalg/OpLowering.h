@@ -1,9 +1,13 @@
 //===- OpLowering.h - Lowering of one torch op to linalg --------*- C++ -*-===//
 //
-// A lowering is a function that gets an `OpLowering`, reads the op's operands
-// by their positions in the schema, and calls `replaceWith`. One table maps op
-// names ("aten.add.Tensor") to lowerings; each family of ops adds its lowerings
-// in `populate<Family>Lowerings`.
+// A lowering is a function that gets an `OpLowering` and the op, reads the op's
+// arguments by the names of the schema, and calls `replaceWith`:
+//
+//   static LogicalResult lowerFlip(OpLowering &op, AtenFlipOp args) {
+//     ... op.tensor(args.getSelf()), op.integers(args.getDims()) ...
+//
+// One table maps op names ("aten.flip") to lowerings; each family of ops adds
+// its lowerings in `populate<Family>Lowerings`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +21,7 @@
 
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/StringMap.h"
+#include <functional>
 #include <optional>
 
 namespace mlir::torch_ltc {
@@ -58,57 +63,98 @@ public:
   Location loc;
   TensorBuilder tensors;
 
-  unsigned getNumOperands() const { return original.size(); }
-  bool isNone(unsigned position) const;
-  bool isTensor(unsigned position) const;
-  /// Whether the operand is an int, a float or a bool.
-  bool isNumber(unsigned position) const;
-  /// The operands with converted types.
+  // An argument is an operand of `op`, as the getters of its class return it.
+
+  /// All arguments, in the order of the schema.
+  ArrayRef<Value> getArguments() const { return arguments; }
+  bool isNone(Value argument) const;
+  bool isTensor(Value argument) const;
+  /// Whether the argument is an int, a float or a bool.
+  bool isNumber(Value argument) const;
+  /// The arguments with converted types, in the order of the schema.
   ArrayRef<Value> getOperands() const { return operands; }
+  unsigned positionOf(Value argument) const;
 
-  /// The operand as a builtin tensor.
-  Value tensor(unsigned position) const { return operands[position]; }
-  RankedTensorType tensorType(unsigned position) const;
-  ArrayRef<int64_t> sizes(unsigned position) const;
-  int64_t rank(unsigned position) const { return sizes(position).size(); }
+  /// The argument as a builtin tensor.
+  Value tensor(Value argument) const { return operands[positionOf(argument)]; }
+  RankedTensorType tensorType(Value argument) const;
+  ArrayRef<int64_t> sizes(Value argument) const;
+  int64_t rank(Value argument) const { return sizes(argument).size(); }
   /// Element type including its signedness.
-  Type dtype(unsigned position) const;
-  /// The number from which a tensor operand was created
+  Type dtype(Value argument) const;
+  /// The number from which a tensor argument was created
   /// (prim.NumToTensor.Scalar).
-  std::optional<NumberOperand> tensorAsNumber(unsigned position) const;
+  std::optional<NumberOperand> tensorAsNumber(Value argument) const;
 
-  /// The operand, which must be a number (neither a tensor nor none).
-  NumberOperand number(unsigned position) const;
+  /// The argument, which must be a number (neither a tensor nor none).
+  NumberOperand number(Value argument) const;
 
-  /// Whether the operand is a dynamic scalar.
-  bool isParameter(unsigned position) const {
-    return isNumber(position) && !number(position).constant;
+  /// Whether the argument is a dynamic scalar.
+  bool isParameter(Value argument) const {
+    return isNumber(argument) && !number(argument).constant;
   }
 
-  /// The value of a constant operand. If the operand isn't a constant, records
-  /// a contradiction and returns 0 or "".
-  int64_t integer(unsigned position) const;
-  double floating(unsigned position) const;
-  bool boolean(unsigned position) const;
-  StringRef string(unsigned position) const;
-  SmallVector<int64_t> integers(unsigned position) const;
+  /// The value of a constant argument. If the argument isn't a constant,
+  /// records a contradiction and returns 0 or "".
+  int64_t integer(Value argument) const;
+  double floating(Value argument) const;
+  bool boolean(Value argument) const;
+  StringRef string(Value argument) const;
+  SmallVector<int64_t> integers(Value argument) const;
   /// Elements of a list of ints, which may be dynamic scalars.
-  SmallVector<NumberOperand> numbers(unsigned position) const;
-  bool isEmptyList(unsigned position) const;
-  std::optional<int64_t> optionalInteger(unsigned position) const;
-  std::optional<double> optionalFloating(unsigned position) const;
-  StringRef optionalString(unsigned position, StringRef none) const;
+  SmallVector<NumberOperand> numbers(Value argument) const;
+  bool isEmptyList(Value argument) const;
+  std::optional<int64_t> optionalInteger(Value argument) const;
+  std::optional<double> optionalFloating(Value argument) const;
+  StringRef optionalString(Value argument, StringRef none) const;
 
-  /// The dimension that the operand names, counted from the front
+  /// The dimension that the argument names, counted from the front
   /// (non-negative).
-  int64_t dimension(unsigned position, int64_t rank) const;
+  int64_t dimension(Value argument, int64_t rank) const;
   /// The dimensions of a list, counted from the front, sorted and unique. The
   /// empty list stands for all dimensions.
-  SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const;
+  SmallVector<int64_t> dimensions(Value argument, int64_t rank) const;
 
   /// Elements of a list of tensors; null for an element that is none.
-  SmallVector<Value> tensorList(unsigned position) const;
-  SmallVector<Type> tensorListDtypes(unsigned position) const;
+  SmallVector<Value> tensorList(Value argument) const;
+  SmallVector<Type> tensorListDtypes(Value argument) const;
+
+  // The same by position, for lowerings that don't name their arguments yet.
+  unsigned getNumOperands() const { return arguments.size(); }
+#define BY_POSITION(type, name)                                                \
+  type name(unsigned position) const { return name(arguments[position]); }
+  BY_POSITION(bool, isNone)
+  BY_POSITION(bool, isTensor)
+  BY_POSITION(bool, isNumber)
+  BY_POSITION(Value, tensor)
+  BY_POSITION(RankedTensorType, tensorType)
+  BY_POSITION(ArrayRef<int64_t>, sizes)
+  BY_POSITION(int64_t, rank)
+  BY_POSITION(Type, dtype)
+  BY_POSITION(std::optional<NumberOperand>, tensorAsNumber)
+  BY_POSITION(NumberOperand, number)
+  BY_POSITION(bool, isParameter)
+  BY_POSITION(int64_t, integer)
+  BY_POSITION(double, floating)
+  BY_POSITION(bool, boolean)
+  BY_POSITION(StringRef, string)
+  BY_POSITION(SmallVector<int64_t>, integers)
+  BY_POSITION(SmallVector<NumberOperand>, numbers)
+  BY_POSITION(bool, isEmptyList)
+  BY_POSITION(std::optional<int64_t>, optionalInteger)
+  BY_POSITION(std::optional<double>, optionalFloating)
+  BY_POSITION(SmallVector<Value>, tensorList)
+  BY_POSITION(SmallVector<Type>, tensorListDtypes)
+#undef BY_POSITION
+  StringRef optionalString(unsigned position, StringRef none) const {
+    return optionalString(arguments[position], none);
+  }
+  int64_t dimension(unsigned position, int64_t rank) const {
+    return dimension(arguments[position], rank);
+  }
+  SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const {
+    return dimensions(arguments[position], rank);
+  }
 
   /// The type of a result's storage.
   RankedTensorType resultType(unsigned result = 0) const;
@@ -138,32 +184,45 @@ public:
   LogicalResult fail(const Twine &reason) const;
 
 private:
-  Value element(unsigned position) const { return original[position]; }
-
   int64_t constantInteger(Value value) const;
   int64_t checkedDimension(int64_t dim, int64_t rank) const;
 
-  SmallVector<Value> original;
+  SmallVector<Value> arguments;
   SmallVector<Value> operands;
   mutable bool isContradictory = false;
   StringRef targetName;
   bool numbersAreTensors;
 };
 
+/// Whether a lowering accepts dynamic scalars for the arguments that the op
+/// table allows to be dynamic scalars.
+enum class Numbers { AsInOpTable, Constant };
+
 /// A map from op names to lowerings, which read the op through a `Lowering`.
 template <typename Lowering> class LoweringTableOf {
 public:
-  using Function = LogicalResult (*)(Lowering &);
-
   /// Properties of one op that the conversion uses.
   struct Entry {
-    Function lower;
+    std::function<LogicalResult(Lowering &)> lower;
     /// Positions of the arguments that may be dynamic scalars or lists of them.
     /// All other numbers and lists must be constants.
     SmallVector<unsigned, 2> runtimeNumbers;
   };
 
-  void add(StringRef name, Function lower,
+  /// Adds the lowering of the ops of class `OpTy`.
+  template <typename OpTy>
+  void add(LogicalResult (*lower)(Lowering &, OpTy),
+           Numbers numbers = Numbers::AsInOpTable) {
+    StringRef name = OpTy::getOperationName();
+    name.consume_front("torch.");
+    ArrayRef<unsigned> dynamicScalars;
+    if (numbers == Numbers::AsInOpTable)
+      dynamicScalars = OpTy::getDynamicScalars();
+    entries[name] = {[lower](Lowering &op) { return lower(op, OpTy(op.op)); },
+                     SmallVector<unsigned, 2>(dynamicScalars)};
+  }
+  /// Adds a lowering that reads no argument by its name.
+  void add(StringRef name, LogicalResult (*lower)(Lowering &),
            ArrayRef<unsigned> runtimeNumbers = {}) {
     entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
   }

@@ -14,24 +14,21 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-using ScalarEmitter = Value (*)(ElementwiseBody &);
-
 static LogicalResult lowerElementwise(TensorLowering &op, ScalarEmitter emitter,
                                       bool inResultDtype) {
-  SmallVector<unsigned> positions = elementwiseOperands(op);
-  SmallVector<Value> inputs;
+  SmallVector<Value> tensors = elementwiseTensors(op), inputs;
   SmallVector<Type> types;
-  for (unsigned position : positions) {
-    inputs.push_back(op.tensor(position));
-    types.push_back(storageTypeOf(op.dtype(position)));
+  for (Value tensor : tensors) {
+    inputs.push_back(op.tensor(tensor));
+    types.push_back(storageTypeOf(op.dtype(tensor)));
   }
   Type common = inResultDtype ? op.resultDtype() : resultTypeOfOperands(op);
   Value result = op.compute(
       op.resultSizes(), inputs,
       [&](OpBuilder &nested, OpLowering &inside, ValueRange arguments) {
-        SmallVector<Value> elements(op.getNumOperands());
-        for (auto [argument, position] : llvm::zip(arguments, positions))
-          elements[position] = argument;
+        SmallVector<Value> elements(op.getArguments().size());
+        for (auto [element, tensor] : llvm::zip(arguments, tensors))
+          elements[op.positionOf(tensor)] = element;
         ElementwiseBody body(nested, inside, common, inResultDtype, elements);
         Value value = emitter(body);
         if (value && inResultDtype)
@@ -42,25 +39,12 @@ static LogicalResult lowerElementwise(TensorLowering &op, ScalarEmitter emitter,
   return op.replaceWith(result);
 }
 
-static LogicalResult lowerIdentity(TensorLowering &op) {
-  return op.replaceWith(op.tensor(0));
-}
-
-// These are specializations because, with UBSan, g++ 12 doesn't accept
-// comparisons of functions as constant expressions.
-template <ScalarEmitter emitter> constexpr bool isIdentity = false;
-template <> constexpr bool isIdentity<&emitIdentity> = true;
-template <ScalarEmitter emitter> constexpr bool isCast = false;
-template <> constexpr bool isCast<&emitCast> = true;
-
-template <ScalarEmitter emitter, bool inResultDtype>
+template <typename Arguments, Value (*emit)(ElementwiseBody &, Arguments),
+          bool inResultDtype>
 static LogicalResult lower(TensorLowering &op) {
-  if constexpr (isIdentity<emitter>)
-    return lowerIdentity(op);
-  if constexpr (isCast<emitter>)
-    if (op.dtype(0) == op.resultDtype())
-      return lowerIdentity(op);
-  return lowerElementwise(op, emitter, inResultDtype);
+  if (Value unchanged = unchangedOperand(op, Arguments(op.getArguments())))
+    return op.replaceWith(op.tensor(unchanged));
+  return lowerElementwise(op, emitScalar<Arguments, emit>, inResultDtype);
 }
 
 void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
@@ -71,7 +55,8 @@ void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
                  argument = true, div_mode = true, boolean = false;
 #define bool boolean
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \
-  table.add(op, lower<&emit##builder, rule>, runtimeNumbers);
+  table.add(op, lower<builder##Arguments, &emit##builder, rule>,               \
+            runtimeNumbers);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP
 #undef bool

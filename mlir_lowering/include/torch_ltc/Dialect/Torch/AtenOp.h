@@ -35,6 +35,9 @@ public:
                          results);
     return ConcreteOp(builder.create(state));
   }
+  /// Positions of the arguments that may be dynamic scalars or lists of them
+  /// (columns `varies` and `parameters` of the op table).
+  static ArrayRef<unsigned> getDynamicScalars() { return {}; }
 };
 
 /// A type constraint on an operand or result. Errors contain `summary`.
