@@ -104,7 +104,11 @@ def family_header(family, rows, scalars_of_op):
 #include "{INCLUDE}/TorchOps.h"
 
 namespace mlir::torch_ltc::torch {{
+// So that code can use the names of ops, but not those of the dialect's types,
+// which are also names of MLIR (FloatType).
+inline namespace ops {{
 {classes}
+}} // namespace ops
 }} // namespace mlir::torch_ltc::torch
 
 {ids}

@@ -20,14 +20,14 @@ static SmallVector<int64_t> broadcastShapes(ArrayRef<Value> tensors) {
   return shape;
 }
 
-FailureOr<AdvancedIndex> AdvancedIndex::read(OpLowering &op,
+FailureOr<AdvancedIndex> AdvancedIndex::read(OpLowering &op, Value indices,
                                              ArrayRef<int64_t> tensorSizes) {
   AdvancedIndex index;
   index.tensorSizes = llvm::to_vector(tensorSizes);
   index.tensorOfDim.assign(tensorSizes.size(), -1);
   SmallVector<int64_t> indexedDims;
   for (auto [dim, tensor, dtype] :
-       llvm::enumerate(op.tensorList(1), op.tensorListDtypes(1))) {
+       llvm::enumerate(op.tensorList(indices), op.tensorListDtypes(indices))) {
     if (!tensor)
       continue;
     if (isBool(dtype) || dtype.isUnsignedInteger())

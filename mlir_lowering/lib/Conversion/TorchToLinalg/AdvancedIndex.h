@@ -18,9 +18,10 @@ namespace mlir::torch_ltc {
 ///   x: [5, 6, 7], indices [[2, 1], none, [3]]  -> [2, 3, 6]
 class AdvancedIndex {
 public:
-  /// Reads the list of index tensors, argument 1; `tensorSizes` are the sizes
-  /// of x. Emits an error if a tensor is a mask or the list has no tensors.
-  static FailureOr<AdvancedIndex> read(OpLowering &op,
+  /// Reads the list of index tensors, the argument `indices`; `tensorSizes` are
+  /// the sizes of x. Emits an error if a tensor is a mask or the list has no
+  /// tensors.
+  static FailureOr<AdvancedIndex> read(OpLowering &op, Value indices,
                                        ArrayRef<int64_t> tensorSizes);
 
   /// Sizes of x[indices].

@@ -4,12 +4,14 @@
 #include "OpLowering.h"
 
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 //===----------------------------------------------------------------------===//
 // One value for all elements
@@ -22,22 +24,36 @@ template <int value> static LogicalResult lowerConstantFill(OpLowering &op) {
   return op.replaceWith(op.tensors.fill(op.resultSizes(), s.integer(value)));
 }
 
-/// full and similar ops; the fill value is argument `position`.
-template <unsigned position> static LogicalResult lowerFull(OpLowering &op) {
+/// `number`: an argument of the op.
+static LogicalResult fillWith(OpLowering &op, Value number) {
   Value scalar =
-      op.number(position).materialize(op.builder, op.loc, op.resultDtype());
+      op.number(number).materialize(op.builder, op.loc, op.resultDtype());
   return op.replaceWith(op.tensors.fill(op.resultSizes(), scalar));
 }
 
-/// fill.Tensor(self, value)
-static LogicalResult lowerFillTensor(OpLowering &op) {
-  Value value = op.tensors.convert(op.tensor(1), op.dtype(1), op.resultDtype());
-  return op.replaceWith(op.tensors.broadcast(value, op.resultSizes()));
+template <typename OpTy>
+static LogicalResult lowerFull(OpLowering &op, OpTy args) {
+  return fillWith(op, args.getFillValue());
+}
+
+static LogicalResult lowerFillScalar(OpLowering &op, AtenFillScalarOp args) {
+  return fillWith(op, args.getValue());
+}
+
+static LogicalResult lowerScalarTensor(OpLowering &op,
+                                       AtenScalarTensorOp args) {
+  return fillWith(op, args.getS());
 }
 
 static LogicalResult lowerNumToTensor(OpLowering &op) {
-  Value scalar = op.number(0).materialize(op.builder, op.loc, op.resultDtype());
-  return op.replaceWith(op.tensors.fill({}, scalar));
+  return fillWith(op, cast<torch::PrimNumToTensorScalarOp>(op.op).getNumber());
+}
+
+static LogicalResult lowerFillTensor(OpLowering &op, AtenFillTensorOp args) {
+  Value value = args.getValue();
+  Value converted =
+      op.tensors.convert(op.tensor(value), op.dtype(value), op.resultDtype());
+  return op.replaceWith(op.tensors.broadcast(converted, op.resultSizes()));
 }
 
 static LogicalResult lowerLiteral(OpLowering &op) {
@@ -91,24 +107,25 @@ static NumberOperand constantNumber(OpLowering &op, int64_t value) {
   return {dtype, op.builder.getI64IntegerAttr(value), {}};
 }
 
-/// arange(end), arange.start(start, end), arange.start_step(start, end, step)
-static LogicalResult lowerArange(OpLowering &op) {
+static LogicalResult lowerArange(OpLowering &op, AtenArangeOp) {
   return makeRange(op, constantNumber(op, 0), constantNumber(op, 1));
 }
-static LogicalResult lowerArangeStart(OpLowering &op) {
-  return makeRange(op, op.number(0), constantNumber(op, 1));
+static LogicalResult lowerArangeStart(OpLowering &op, AtenArangeStartOp args) {
+  return makeRange(op, op.number(args.getStart()), constantNumber(op, 1));
 }
-static LogicalResult lowerArangeStep(OpLowering &op) {
-  return makeRange(op, op.number(0), op.number(2));
+static LogicalResult lowerArangeStep(OpLowering &op,
+                                     AtenArangeStartStepOp args) {
+  return makeRange(op, op.number(args.getStart()), op.number(args.getStep()));
 }
 
-/// linspace(start, end, steps): computes the elements from the nearer end, like
-/// torch.
-static LogicalResult lowerLinspace(OpLowering &op) {
+/// Computes the elements from the nearer end, like torch.
+static LogicalResult lowerLinspace(OpLowering &op, AtenLinspaceOp args) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   if (!isa<FloatType>(dtype))
     compute = Float64Type::get(op.builder.getContext());
-  int64_t steps = op.integer(2);
+  int64_t steps = op.integer(args.getSteps());
+  NumberOperand first = op.number(args.getStart());
+  NumberOperand last = op.number(args.getEnd());
   Value result = op.tensors.fromIndices(
       op.resultSizes(), storageTypeOf(dtype),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
@@ -116,8 +133,8 @@ static LogicalResult lowerLinspace(OpLowering &op) {
         IndexBuilder b(nested, loc);
         Type indexDtype =
             IntegerType::get(nested.getContext(), 64, IntegerType::Signed);
-        Value start = op.number(0).materialize(nested, loc, compute);
-        Value end = op.number(1).materialize(nested, loc, compute);
+        Value start = first.materialize(nested, loc, compute);
+        Value end = last.materialize(nested, loc, compute);
         if (!isa<FloatType>(dtype)) {
           // For an integer dtype, torch casts the bounds to integers first.
           start = s.convert(s.convert(start, compute, dtype), dtype, compute);
@@ -157,12 +174,14 @@ static LogicalResult lowerEye(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// tril_indices and triu_indices: (row, col, offset). Runs over the triangle
-/// row by row, and writes the row indices to the first half of the result, the
-/// column indices to the second half.
-template <bool isLower>
-static LogicalResult lowerTriangleIndices(OpLowering &op) {
-  int64_t rows = op.integer(0), columns = op.integer(1), offset = op.integer(2);
+/// tril_indices and triu_indices. Runs over the triangle row by row, and writes
+/// the row indices to the first half of the result, the column indices to the
+/// second half.
+template <bool isLower, typename OpTy>
+static LogicalResult lowerTriangleIndices(OpLowering &op, OpTy args) {
+  int64_t rows = op.integer(args.getRow());
+  int64_t columns = op.integer(args.getCol());
+  int64_t offset = op.integer(args.getOffset());
   ArrayRef<int64_t> sizes = op.resultSizes();
   Type dtype = op.resultDtype();
   Type from =
@@ -208,20 +227,21 @@ void torch_ltc::populateConstructorLowerings(LoweringTable &table) {
     table.add(name, lowerConstantFill<0>);
   for (StringRef name : {"aten.ones", "aten.ones_like", "aten.new_ones"})
     table.add(name, lowerConstantFill<1>);
-  table.add("aten.full", lowerFull<1>, {1});
-  table.add("aten.full_like", lowerFull<1>, {1});
-  table.add("aten.new_full", lowerFull<2>, {2});
-  table.add("aten.fill.Scalar", lowerFull<1>, {1});
-  table.add("aten.scalar_tensor", lowerFull<0>, {0});
-  table.add("aten.fill.Tensor", lowerFillTensor);
-  table.add("prim.NumToTensor.Scalar", lowerNumToTensor, {0});
+  table.add(lowerFull<AtenFullOp>);
+  table.add(lowerFull<AtenFullLikeOp>);
+  table.add(lowerFull<AtenNewFullOp>);
+  table.add(lowerFillScalar);
+  table.add(lowerScalarTensor);
+  table.add(lowerFillTensor);
+  table.add("prim.NumToTensor.Scalar", lowerNumToTensor,
+            /*dynamicScalars=*/{0});
   table.add("vtensor.literal", lowerLiteral);
-  table.add("aten.arange", lowerArange, {0});
-  table.add("aten.arange.start", lowerArangeStart, {0, 1});
-  table.add("aten.arange.start_step", lowerArangeStep, {0, 1, 2});
-  table.add("aten.linspace", lowerLinspace, {0, 1});
+  table.add(lowerArange);
+  table.add(lowerArangeStart);
+  table.add(lowerArangeStep);
+  table.add(lowerLinspace);
   table.add("aten.eye", lowerEye);
   table.add("aten.eye.m", lowerEye);
-  table.add("aten.tril_indices", lowerTriangleIndices<true>);
-  table.add("aten.triu_indices", lowerTriangleIndices<false>);
+  table.add(lowerTriangleIndices<true, AtenTrilIndicesOp>);
+  table.add(lowerTriangleIndices<false, AtenTriuIndicesOp>);
 }

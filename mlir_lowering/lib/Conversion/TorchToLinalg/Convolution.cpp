@@ -10,8 +10,11 @@
 #include "HostCall.h"
 #include "OpArguments.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_convolution.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// Creates the library call `ConvolutionOp` with `operands`, which are in the
 /// call's order.
@@ -19,13 +22,13 @@ template <typename ConvolutionOp>
 static Value callLibrary(OpLowering &op, ValueRange operands,
                          ArrayRef<int64_t> resultSizes,
                          const ConvolutionArguments &arguments) {
-  Type type = RankedTensorType::get(
+  auto type = RankedTensorType::get(
       resultSizes,
       cast<RankedTensorType>(operands[0].getType()).getElementType());
   // If an operand has no elements, each element of the result is an empty sum.
   for (Value operand : operands)
     if (cast<RankedTensorType>(operand.getType()).getNumElements() == 0)
-      return op.tensors.zeros(resultSizes, op.dtype(0));
+      return op.tensors.zeros(resultSizes, type.getElementType());
   typename ConvolutionOp::Properties properties;
   Builder &b = op.builder;
   properties.setStride(b.getDenseI64ArrayAttr(arguments.stride));
@@ -54,30 +57,23 @@ static Value addBias(OpLowering &op, Value result, Value bias, Type dtype) {
       })[0];
 }
 
-static LogicalResult checkDtype(OpLowering &op) {
-  if (isa<FloatType>(op.dtype(0)))
-    return success();
-  return op.fail("its dtype isn't a float");
-}
-
-/// convolution(input, weight, bias, stride, padding, dilation, transposed,
-/// output_padding, groups)
-static LogicalResult lowerConvolution(OpLowering &op) {
-  if (!isa<FloatType>(op.dtype(0)))
+static LogicalResult lowerConvolution(OpLowering &op, AtenConvolutionOp args) {
+  if (!isa<FloatType>(op.dtype(args.getInput())))
     return lowerHostCall(op);
-  ConvolutionArguments arguments(op, 3, op.rank(0) - 2);
-  Value input = op.tensor(0), weight = op.tensor(1);
-  bool hasBias = !op.isNone(2);
+  ConvolutionArguments arguments(op, args);
+  Value input = op.tensor(args.getInput());
+  Value weight = op.tensor(args.getWeight());
+  bool hasBias = !op.isNone(args.getBias());
   if (arguments.transposed) {
     Value result = callLibrary<ltc::ConvolutionBackwardInputOp>(
         op, {input, weight}, op.resultSizes(), arguments);
     if (hasBias)
-      result = addBias(op, result, op.tensor(2), op.resultDtype());
+      result = addBias(op, result, op.tensor(args.getBias()), op.resultDtype());
     return op.replaceWith(result);
   }
   SmallVector<Value> operands{input, weight};
   if (hasBias)
-    operands.push_back(op.tensor(2));
+    operands.push_back(op.tensor(args.getBias()));
   return op.replaceWith(callLibrary<ltc::ConvolutionOp>(
       op, operands, op.resultSizes(), arguments));
 }
@@ -100,16 +96,18 @@ static Value biasGradient(OpLowering &op, Value gradient, Type dtype) {
   return op.tensors.convert(sum, compute, dtype);
 }
 
-/// convolution_backward(grad_output, input, weight, bias_sizes, stride,
-/// padding, dilation, transposed, output_padding, groups, output_mask)
-static LogicalResult lowerConvolutionBackward(OpLowering &op) {
-  if (failed(checkDtype(op)))
-    return failure();
-  ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
+static LogicalResult lowerConvolutionBackward(OpLowering &op,
+                                              AtenConvolutionBackwardOp args) {
+  Type dtype = op.dtype(args.getGradOutput());
+  if (!isa<FloatType>(dtype))
+    return op.fail("its dtype isn't a float");
+  ConvolutionArguments arguments(op, args);
   if (arguments.transposed)
     return op.fail("its transposed form isn't decomposed");
-  SmallVector<int64_t> mask = op.integers(10);
-  Value gradient = op.tensor(0), input = op.tensor(1), weight = op.tensor(2);
+  SmallVector<int64_t> mask = op.integers(args.getOutputMask());
+  Value gradient = op.tensor(args.getGradOutput());
+  Value input = op.tensor(args.getInput());
+  Value weight = op.tensor(args.getWeight());
   SmallVector<Value> results;
   for (unsigned i = 0; i < 3; ++i) {
     if (!mask[i] || !op.isResultUsed(i)) {
@@ -123,12 +121,12 @@ static LogicalResult lowerConvolutionBackward(OpLowering &op) {
       results.push_back(callLibrary<ltc::ConvolutionBackwardWeightOp>(
           op, {gradient, input}, op.resultSizes(1), arguments));
     if (i == 2)
-      results.push_back(biasGradient(op, gradient, op.dtype(0)));
+      results.push_back(biasGradient(op, gradient, dtype));
   }
   return op.replaceWith(results);
 }
 
 void torch_ltc::populateConvolutionLowerings(LoweringTable &table) {
-  table.add("aten.convolution", lowerConvolution);
-  table.add("aten.convolution_backward", lowerConvolutionBackward);
+  table.add(lowerConvolution);
+  table.add(lowerConvolutionBackward);
 }

@@ -3,8 +3,12 @@
 #include "IndexBuilder.h"
 #include "OpArguments.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 //===----------------------------------------------------------------------===//
 // Reshapes and permutations
@@ -12,30 +16,33 @@ using namespace mlir::torch_ltc;
 
 /// view, squeeze, unsqueeze and similar ops: `replaceWith` reshapes the operand
 /// to the result type.
-static LogicalResult lowerReshape(OpLowering &op) {
-  return op.replaceWith(op.tensor(0));
+template <typename OpTy>
+static LogicalResult lowerReshape(OpLowering &op, OpTy args) {
+  return op.replaceWith(op.tensor(args.getSelf()));
 }
 
-static LogicalResult lowerPermute(OpLowering &op) {
-  return op.replaceWith(op.tensors.transpose(op.tensor(0), permutationOf(op)));
-}
-
-/// transpose.int(self, dim0, dim1) and t(self)
-static LogicalResult lowerTranspose(OpLowering &op) {
-  if (op.rank(0) < 2)
-    return op.replaceWith(op.tensor(0));
+static LogicalResult lowerPermute(OpLowering &op, AtenPermuteOp args) {
   return op.replaceWith(
-      op.tensors.transpose(op.tensor(0), transpositionOf(op)));
+      op.tensors.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
 }
 
-static LogicalResult lowerExpand(OpLowering &op) {
-  return op.replaceWith(op.tensors.broadcast(op.tensor(0), op.resultSizes()));
+/// transpose.int and t
+template <typename OpTy>
+static LogicalResult lowerTranspose(OpLowering &op, OpTy args) {
+  Value self = op.tensor(args.getSelf());
+  if (op.rank(args.getSelf()) < 2)
+    return op.replaceWith(self);
+  return op.replaceWith(op.tensors.transpose(self, permutationOf(op, args)));
 }
 
-/// repeat(self, repeats)
-static LogicalResult lowerRepeat(OpLowering &op) {
-  RepeatedSizes sizes(op);
-  Value input = op.tensors.reshape(op.tensor(0), sizes.split);
+static LogicalResult lowerExpand(OpLowering &op, AtenExpandOp args) {
+  return op.replaceWith(
+      op.tensors.broadcast(op.tensor(args.getSelf()), op.resultSizes()));
+}
+
+static LogicalResult lowerRepeat(OpLowering &op, AtenRepeatOp args) {
+  RepeatedSizes sizes(op, args);
+  Value input = op.tensors.reshape(op.tensor(args.getSelf()), sizes.split);
   return op.replaceWith(op.tensors.broadcast(input, sizes.repeated));
 }
 
@@ -46,10 +53,10 @@ static LogicalResult lowerRepeat(OpLowering &op) {
 /// The tensors of a list in the result's dtype, without tensors of shape [0].
 /// torch ignores these among tensors of any rank, because [0] was once the only
 /// empty shape.
-static SmallVector<Value> listInResultDtype(OpLowering &op) {
+static SmallVector<Value> listInResultDtype(OpLowering &op, Value list) {
   SmallVector<Value> parts;
   for (auto [tensor, dtype] :
-       llvm::zip(op.tensorList(0), op.tensorListDtypes(0))) {
+       llvm::zip(op.tensorList(list), op.tensorListDtypes(list))) {
     auto type = cast<RankedTensorType>(tensor.getType());
     bool ignored = type.getRank() == 1 && type.getDimSize(0) == 0;
     if (!ignored)
@@ -58,23 +65,21 @@ static SmallVector<Value> listInResultDtype(OpLowering &op) {
   return parts;
 }
 
-/// cat(tensors, dim)
-static LogicalResult lowerCat(OpLowering &op) {
-  SmallVector<Value> parts = listInResultDtype(op);
+static LogicalResult lowerCat(OpLowering &op, AtenCatOp args) {
+  SmallVector<Value> parts = listInResultDtype(op, args.getTensors());
   if (parts.empty())
     return op.replaceWith(op.tensors.zeros(op.resultSizes(), op.resultDtype()));
-  int64_t dim = op.dimension(1, op.resultSizes().size());
+  int64_t dim = op.dimension(args.getDim(), op.resultSizes().size());
   return op.replaceWith(op.tensors.concatenate(parts, dim, op.resultSizes()));
 }
 
-/// stack(tensors, dim)
-static LogicalResult lowerStack(OpLowering &op) {
-  int64_t dim = op.dimension(1, op.resultSizes().size());
+static LogicalResult lowerStack(OpLowering &op, AtenStackOp args) {
+  int64_t dim = op.dimension(args.getDim(), op.resultSizes().size());
   SmallVector<int64_t> partSizes(op.resultSizes());
   partSizes[dim] = 1;
   SmallVector<Value> parts;
-  for (auto [tensor, dtype] :
-       llvm::zip(op.tensorList(0), op.tensorListDtypes(0)))
+  for (auto [tensor, dtype] : llvm::zip(op.tensorList(args.getTensors()),
+                                        op.tensorListDtypes(args.getTensors())))
     parts.push_back(op.tensors.reshape(
         op.tensors.convert(tensor, dtype, op.resultDtype()), partSizes));
   return op.replaceWith(op.tensors.concatenate(parts, dim, op.resultSizes()));
@@ -105,11 +110,11 @@ static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
       });
 }
 
-/// roll(self, shifts, dims): the end of each dimension moves to its front.
-static LogicalResult lowerRoll(OpLowering &op) {
-  SmallVector<NumberOperand> shifts = op.numbers(1);
-  SmallVector<int64_t> dims = op.integers(2);
-  Value tensor = op.tensor(0);
+/// The end of each dimension moves to its front.
+static LogicalResult lowerRoll(OpLowering &op, AtenRollOp args) {
+  SmallVector<NumberOperand> shifts = op.numbers(args.getShifts());
+  SmallVector<int64_t> dims = op.integers(args.getDims());
+  Value tensor = op.tensor(args.getSelf());
   bool flat = dims.empty();
   if (flat) {
     tensor = op.tensors.flatten(tensor);
@@ -146,27 +151,30 @@ static LogicalResult lowerRoll(OpLowering &op) {
 
 /// constant_pad_nd with pads that are dynamic scalars: each element is read
 /// from its source position, or is the pad value if there is none.
-static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
+static LogicalResult padBy(OpLowering &op, AtenConstantPadNdOp args,
+                           ArrayRef<NumberOperand> pad) {
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  NumberOperand value = op.number(args.getValue());
   auto type = op.resultType();
   Type index =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
-  bool isEmpty = op.tensorType(0).getNumElements() == 0;
+  bool isEmpty = op.tensorType(args.getSelf()).getNumElements() == 0;
   Value result = op.tensors.fromIndices(
       type.getShape(), type.getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
-        Value scalar = op.number(2).materialize(nested, loc, op.resultDtype());
+        Value scalar = value.materialize(nested, loc, op.resultDtype());
         if (isEmpty)
           return scalar;
         SmallVector<Value> source(indices);
         Value zero = b.constant(0), isInside;
         for (size_t i = 0; i + 1 < pad.size(); i += 2) {
-          int64_t dim = op.rank(0) - 1 - static_cast<int64_t>(i / 2);
+          size_t dim = sizes.size() - 1 - i / 2;
           Value low = pad[i].materialize(nested, loc, index);
           low = arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
                                            low);
           Value from = b.sub(indices[dim], low);
-          Value last = b.constant(op.sizes(0)[dim] - 1);
+          Value last = b.constant(sizes[dim] - 1);
           source[dim] = b.max(zero, b.min(from, last));
           Value fits = b.equal(from, source[dim]);
           isInside = isInside
@@ -174,21 +182,22 @@ static LogicalResult padBy(OpLowering &op, ArrayRef<NumberOperand> pad) {
                                .getResult()
                          : fits;
         }
-        Value element = b.extract(op.tensor(0), source);
+        Value element = b.extract(op.tensor(args.getSelf()), source);
         return isInside ? b.select(isInside, element, scalar) : element;
       });
   return op.replaceWith(result);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` lists (front, back), starting with
-/// the last dimension; negative pads crop.
-static LogicalResult lowerConstantPad(OpLowering &op) {
-  SmallVector<NumberOperand> numbers = op.numbers(1);
+/// `pad` lists (front, back), starting with the last dimension; negative pads
+/// crop.
+static LogicalResult lowerConstantPad(OpLowering &op,
+                                      AtenConstantPadNdOp args) {
+  SmallVector<NumberOperand> numbers = op.numbers(args.getPad());
   if (llvm::any_of(numbers, [](auto &number) { return !number.constant; }))
-    return padBy(op, numbers);
-  SmallVector<int64_t> pad = op.integers(1);
-  int64_t rank = op.rank(0);
-  SmallVector<int64_t> sizes(op.sizes(0)), strides(rank, 1);
+    return padBy(op, args, numbers);
+  SmallVector<int64_t> pad = op.integers(args.getPad());
+  int64_t rank = op.rank(args.getSelf());
+  SmallVector<int64_t> sizes(op.sizes(args.getSelf())), strides(rank, 1);
   SmallVector<int64_t> cut(rank, 0), offsets(rank, 0);
   for (size_t i = 0; i + 1 < pad.size(); i += 2) {
     int64_t dim = rank - 1 - static_cast<int64_t>(i / 2);
@@ -196,20 +205,23 @@ static LogicalResult lowerConstantPad(OpLowering &op) {
     offsets[dim] = std::max<int64_t>(pad[i], 0);
     sizes[dim] -= cut[dim] + std::max<int64_t>(-pad[i + 1], 0);
   }
-  Value kept = op.tensors.slice(op.tensor(0), cut, sizes, strides);
-  Value scalar = op.number(2).materialize(op.builder, op.loc, op.resultDtype());
+  Value kept = op.tensors.slice(op.tensor(args.getSelf()), cut, sizes, strides);
+  Value scalar = op.number(args.getValue())
+                     .materialize(op.builder, op.loc, op.resultDtype());
   Value filled = op.tensors.fill(op.resultSizes(), scalar);
   return op.replaceWith(op.tensors.insert(kept, filled, offsets, strides));
 }
 
-/// tril and triu: (self, diagonal)
-template <bool isLower> static LogicalResult lowerTriangle(OpLowering &op) {
-  int64_t rank = op.rank(0);
-  NumberOperand diagonal = op.number(1);
+/// tril and triu
+template <bool isLower, typename OpTy>
+static LogicalResult lowerTriangle(OpLowering &op, OpTy args) {
+  int64_t rank = op.rank(args.getSelf());
+  NumberOperand diagonal = op.number(args.getDiagonal());
   Type number =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   Value result = op.tensors.elementwise(
-      op.resultSizes(), op.resultType().getElementType(), op.tensor(0),
+      op.resultSizes(), op.resultType().getElementType(),
+      op.tensor(args.getSelf()),
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
         ScalarBuilder s(nested, loc, op.resultDtype());
         Value row = linalg::IndexOp::create(nested, loc, rank - 2);
@@ -225,28 +237,31 @@ template <bool isLower> static LogicalResult lowerTriangle(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// copy(self, src): the source's elements with self's shape and dtype.
-static LogicalResult lowerCopy(OpLowering &op) {
-  Value source = op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
+/// The source's elements with self's shape and dtype.
+static LogicalResult lowerCopy(OpLowering &op, AtenCopyOp args) {
+  Value source =
+      op.tensors.convert(op.tensor(args.getSrc()), op.dtype(args.getSrc()),
+                         op.dtype(args.getSelf()));
   return op.replaceWith(op.tensors.broadcast(source, op.resultSizes()));
 }
 
 void torch_ltc::populateDataMovementLowerings(LoweringTable &table) {
-  for (StringRef name : {"aten.view", "aten._unsafe_view", "aten.reshape",
-                         "aten.unsqueeze", "aten.squeeze", "aten.squeeze.dim",
-                         "aten.squeeze.dims", "aten.flatten.using_ints"})
-    table.add(name, lowerReshape);
-  table.add("aten.permute", lowerPermute);
-  table.add("aten.transpose.int", lowerTranspose);
-  table.add("aten.t", lowerTranspose);
-  table.add("aten.expand", lowerExpand);
-  table.add("aten.broadcast_to", lowerExpand);
-  table.add("aten.repeat", lowerRepeat);
-  table.add("aten.cat", lowerCat);
-  table.add("aten.stack", lowerStack);
-  table.add("aten.roll", lowerRoll, {1});
-  table.add("aten.constant_pad_nd", lowerConstantPad, {1, 2});
-  table.add("aten.tril", lowerTriangle<true>, {1});
-  table.add("aten.triu", lowerTriangle<false>, {1});
-  table.add("aten.copy", lowerCopy);
+  table.add(lowerReshape<AtenViewOp>);
+  table.add(lowerReshape<Aten_UnsafeViewOp>);
+  table.add(lowerReshape<AtenUnsqueezeOp>);
+  table.add(lowerReshape<AtenSqueezeOp>);
+  table.add(lowerReshape<AtenSqueezeDimOp>);
+  table.add(lowerReshape<AtenSqueezeDimsOp>);
+  table.add(lowerPermute);
+  table.add(lowerTranspose<AtenTransposeIntOp>);
+  table.add(lowerTranspose<AtenTOp>);
+  table.add(lowerExpand);
+  table.add(lowerRepeat);
+  table.add(lowerCat);
+  table.add(lowerStack);
+  table.add(lowerRoll);
+  table.add(lowerConstantPad);
+  table.add(lowerTriangle<true, AtenTrilOp>);
+  table.add(lowerTriangle<false, AtenTriuOp>);
+  table.add(lowerCopy);
 }

@@ -198,13 +198,13 @@ static SmallVector<unsigned> allPositions() {
 }
 
 void torch_ltc::populateElementwiseLowerings(LoweringTable &table) {
-  SmallVector<unsigned> runtimeNumbers = allPositions();
+  SmallVector<unsigned> dynamicScalars = allPositions();
   // The dtype rule `bool` is a C++ keyword, so the enum spells it `boolean`.
 #define bool boolean
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \
   table.add(                                                                   \
       op, lower<builder##Arguments, &emit##builder, DtypeRule::rule, divides>, \
-      runtimeNumbers);
+      dynamicScalars);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP
 #undef bool

@@ -165,8 +165,8 @@ Value torch_ltc::emitSigmoid(ElementwiseBody &s, SigmoidArguments args) {
   return sigmoidOf(s, s.arg(args.self));
 }
 
-/// The logit is constant outside [eps, 1 - eps];
-/// without eps, it is NaN outside [0, 1].
+/// The logit is constant outside [eps, 1 - eps]; without eps, it is NaN outside
+/// [0, 1].
 Value torch_ltc::emitLogitBackward(ElementwiseBody &s,
                                    LogitBackwardArguments args) {
   Value grad = s.arg(args.gradOutput), x = s.arg(args.self),

@@ -25,8 +25,8 @@ class ElementwiseBody : public ScalarBuilder {
 public:
   /// `common` is torch's common dtype of the op. If `exactScalars`, numbers
   /// aren't rounded to `common` first (torch's arithmetic kernels read them as
-  /// `opmath_t`). `elements` has one value for each tensor
-  /// argument, at the argument's position.
+  /// `opmath_t`). `elements` has one value for each tensor argument, at the
+  /// argument's position.
   ElementwiseBody(OpBuilder &builder, OpLowering &op, Type common,
                   bool exactScalars, ArrayRef<Value> elements)
       : ScalarBuilder(builder, op.loc, computeDtypeOf(common)), op(op),

@@ -17,8 +17,8 @@ using namespace mlir::torch_ltc;
 static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Applies `function` to `operand` as float64 and converts back to the
-/// compute dtype.
+/// Applies `function` to `operand` as float64 and converts back to the compute
+/// dtype.
 static Value inDouble(ElementwiseBody &s, Argument operand,
                       function_ref<Value(ScalarBuilder &, Value)> function) {
   Type wide = Float64Type::get(s.builder.getContext());

@@ -3,19 +3,21 @@
 #include "IndexBuilder.h"
 #include "OpLowering.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_embedding.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
-/// embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
-static LogicalResult lowerEmbedding(OpLowering &op) {
-  int64_t rows = op.sizes(0)[0];
-  SmallVector<int64_t> indexSizes(op.sizes(1));
+static LogicalResult lowerEmbedding(OpLowering &op, AtenEmbeddingOp args) {
+  int64_t rows = op.sizes(args.getWeight())[0];
+  SmallVector<int64_t> indexSizes(op.sizes(args.getIndices()));
   indexSizes.push_back(1);
-  Value indices =
-      op.tensors.reshape(op.checkBounds(op.tensor(1), 0, rows), indexSizes);
-  Value weight = op.tensor(0);
+  Value indices = op.tensors.reshape(
+      op.checkBounds(op.tensor(args.getIndices()), 0, rows), indexSizes);
+  Value weight = op.tensor(args.getWeight());
   int64_t last = op.resultSizes().size() - 1;
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), indices,
@@ -43,16 +45,19 @@ static Value countLookups(OpLowering &op, Value indices, int64_t rows) {
       });
 }
 
-/// embedding_dense_backward(grad_output, indices, num_weights, padding_idx,
-/// scale_grad_by_freq): adds whole rows one after the other.
-static LogicalResult lowerEmbeddingBackward(OpLowering &op) {
+/// Adds whole rows one after the other.
+static LogicalResult lowerEmbeddingBackward(OpLowering &op,
+                                            AtenEmbeddingDenseBackwardOp args) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   int64_t rows = op.resultSizes()[0], columns = op.resultSizes()[1];
-  int64_t count = op.tensorType(1).getNumElements();
-  int64_t padding = op.integer(3);
-  Value gradient = op.tensors.reshape(op.tensor(0), {count, columns});
-  Value indices = op.tensors.flatten(op.tensor(1));
-  Value lookups = op.boolean(4) ? countLookups(op, indices, rows) : Value();
+  int64_t count = op.tensorType(args.getIndices()).getNumElements();
+  int64_t padding = op.integer(args.getPaddingIdx());
+  Value gradient =
+      op.tensors.reshape(op.tensor(args.getGradOutput()), {count, columns});
+  Value indices = op.tensors.flatten(op.tensor(args.getIndices()));
+  Value lookups = op.boolean(args.getScaleGradByFreq())
+                      ? countLookups(op, indices, rows)
+                      : Value();
   Value zeros = op.tensors.zeros(op.resultSizes(), compute);
   Value sum = op.tensors.loop(
       count, zeros,
@@ -81,7 +86,8 @@ static LogicalResult lowerEmbeddingBackward(OpLowering &op) {
             old, addend,
             [&](OpBuilder &inner, Location loc, ValueRange inputs) {
               ScalarBuilder s(inner, loc, compute);
-              Value x = s.convert(inputs[0], op.dtype(0), compute);
+              Value x =
+                  s.convert(inputs[0], op.dtype(args.getGradOutput()), compute);
               if (scale)
                 x = s.mul(x, scale);
               if (padding >= 0) {
@@ -102,6 +108,6 @@ static LogicalResult lowerEmbeddingBackward(OpLowering &op) {
 }
 
 void torch_ltc::populateEmbeddingLowerings(LoweringTable &table) {
-  table.add("aten.embedding", lowerEmbedding);
-  table.add("aten.embedding_dense_backward", lowerEmbeddingBackward);
+  table.add(lowerEmbedding);
+  table.add(lowerEmbeddingBackward);
 }

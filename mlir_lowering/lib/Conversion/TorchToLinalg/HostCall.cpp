@@ -13,16 +13,15 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-static Attribute listAttribute(OpLowering &op, unsigned position,
+static Attribute listAttribute(OpLowering &op, Value argument,
                                SmallVector<Value> &tensors) {
-  auto list =
-      op.op->getOperand(position).getDefiningOp<torch::PrimListConstructOp>();
+  auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   auto elements = list.getElements();
   Builder &b = op.builder;
   if (llvm::any_of(elements.getTypes(), torch::isTensorType)) {
     SmallVector<Attribute> dtypes; // unit for an element that is none
-    for (auto [dtype, tensor] : llvm::zip_equal(op.tensorListDtypes(position),
-                                                op.tensorList(position))) {
+    for (auto [dtype, tensor] : llvm::zip_equal(op.tensorListDtypes(argument),
+                                                op.tensorList(argument))) {
       dtypes.push_back(tensor ? TypeAttr::get(dtype)
                               : Attribute(b.getUnitAttr()));
       if (tensor)
@@ -38,49 +37,49 @@ static Attribute listAttribute(OpLowering &op, unsigned position,
                             .getValueAsDouble());
     return b.getDenseF64ArrayAttr(numbers);
   }
-  return b.getDenseI64ArrayAttr(op.integers(position));
+  return b.getDenseI64ArrayAttr(op.integers(argument));
 }
 
 /// Makes the dynamic scalar an input of rank 0.
-static Attribute scalarAttribute(OpLowering &op, unsigned position,
+static Attribute scalarAttribute(OpLowering &op, Value argument,
                                  SmallVector<Value> &tensors) {
   Builder &b = op.builder;
   Type dtype = b.getF64Type();
-  if (isa<torch::IntType>(op.op->getOperand(position).getType()))
+  if (isa<torch::IntType>(argument.getType()))
     dtype = b.getIntegerType(64, /*isSigned=*/true);
-  Value scalar = op.number(position).materialize(op.builder, op.loc, dtype);
+  Value scalar = op.number(argument).materialize(op.builder, op.loc, dtype);
   tensors.push_back(op.tensors.fill({}, scalar));
   return TypeAttr::get(dtype);
 }
 
-static Attribute argumentAttribute(OpLowering &op, unsigned position,
+static Attribute argumentAttribute(OpLowering &op, Value argument,
                                    SmallVector<Value> &tensors) {
   Builder &b = op.builder;
-  Type type = op.op->getOperand(position).getType();
-  if (op.isNone(position))
+  Type type = argument.getType();
+  if (op.isNone(argument))
     return b.getUnitAttr();
-  if (op.isTensor(position)) {
-    tensors.push_back(op.tensor(position));
-    return TypeAttr::get(op.dtype(position));
+  if (op.isTensor(argument)) {
+    tensors.push_back(op.tensor(argument));
+    return TypeAttr::get(op.dtype(argument));
   }
-  if (op.isParameter(position))
-    return scalarAttribute(op, position, tensors);
+  if (op.isParameter(argument))
+    return scalarAttribute(op, argument, tensors);
   if (isa<torch::ListType>(type))
-    return listAttribute(op, position, tensors);
+    return listAttribute(op, argument, tensors);
   if (isa<torch::StringType>(type))
-    return b.getStringAttr(op.string(position));
+    return b.getStringAttr(op.string(argument));
   if (isa<torch::BoolType>(type))
-    return b.getBoolAttr(op.boolean(position));
+    return b.getBoolAttr(op.boolean(argument));
   if (isa<torch::FloatType>(type))
-    return b.getF64FloatAttr(op.floating(position));
-  return b.getI64IntegerAttr(op.integer(position));
+    return b.getF64FloatAttr(op.floating(argument));
+  return b.getI64IntegerAttr(op.integer(argument));
 }
 
 LogicalResult torch_ltc::lowerHostCall(OpLowering &op) {
   SmallVector<Value> tensors;
   SmallVector<Attribute> arguments, dtypes;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    arguments.push_back(argumentAttribute(op, i, tensors));
+  for (Value argument : op.getArguments())
+    arguments.push_back(argumentAttribute(op, argument, tensors));
   SmallVector<Type> results;
   for (unsigned i = 0; i < op.op->getNumResults(); ++i) {
     results.push_back(op.resultType(i));

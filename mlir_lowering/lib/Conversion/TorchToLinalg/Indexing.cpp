@@ -7,8 +7,11 @@
 
 #include "AdvancedIndex.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 static SmallVector<Value> loopIndices(OpBuilder &builder, Location loc,
                                       size_t rank) {
@@ -18,13 +21,13 @@ static SmallVector<Value> loopIndices(OpBuilder &builder, Location loc,
   return indices;
 }
 
-/// gather(self, dim, index, sparse_grad): result[i][j] = self[index[i][j]][j]
-/// for dim 0.
-static LogicalResult lowerGather(OpLowering &op) {
-  Value source = op.tensor(0);
-  int64_t dim = op.dimension(1, op.rank(0));
-  ArrayRef<int64_t> sizes = op.sizes(0);
-  Value index = op.checkBounds(op.tensor(2), 0, sizes.empty() ? 1 : sizes[dim]);
+/// result[i][j] = self[index[i][j]][j] for dim 0.
+static LogicalResult lowerGather(OpLowering &op, AtenGatherOp args) {
+  Value source = op.tensor(args.getSelf());
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  Value index = op.checkBounds(op.tensor(args.getIndex()), 0,
+                               sizes.empty() ? 1 : sizes[dim]);
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), index,
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
@@ -37,17 +40,16 @@ static LogicalResult lowerGather(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// index_select(self, dim, index)
-static LogicalResult lowerIndexSelect(OpLowering &op) {
-  if (op.rank(0) == 0)
-    return op.replaceWith(op.tensor(0));
-  Value source = op.tensor(0);
-  int64_t dim = op.dimension(1, op.rank(0));
-  ArrayRef<int64_t> sizes = op.sizes(0);
-  SmallVector<int64_t> aligned(op.rank(0) - dim, 1);
-  aligned[0] = op.tensorType(2).getNumElements();
-  Value index =
-      op.tensors.reshape(op.checkBounds(op.tensor(2), 0, sizes[dim]), aligned);
+static LogicalResult lowerIndexSelect(OpLowering &op, AtenIndexSelectOp args) {
+  Value source = op.tensor(args.getSelf());
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  if (sizes.empty())
+    return op.replaceWith(source);
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  SmallVector<int64_t> aligned(sizes.size() - dim, 1);
+  aligned[0] = op.tensorType(args.getIndex()).getNumElements();
+  Value index = op.tensors.reshape(
+      op.checkBounds(op.tensor(args.getIndex()), 0, sizes[dim]), aligned);
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), index,
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
@@ -59,12 +61,12 @@ static LogicalResult lowerIndexSelect(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// index.Tensor(self, indices)
-static LogicalResult lowerIndex(OpLowering &op) {
-  FailureOr<AdvancedIndex> index = AdvancedIndex::read(op, op.sizes(0));
+static LogicalResult lowerIndex(OpLowering &op, AtenIndexTensorOp args) {
+  FailureOr<AdvancedIndex> index =
+      AdvancedIndex::read(op, args.getIndices(), op.sizes(args.getSelf()));
   if (failed(index))
     return failure();
-  Value source = op.tensor(0);
+  Value source = op.tensor(args.getSelf());
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), index->getTensors(),
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
@@ -77,11 +79,11 @@ static LogicalResult lowerIndex(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-/// take(self, index): reads the flattened tensor at the positions `index`.
-static LogicalResult lowerTake(OpLowering &op) {
-  Value flat = op.tensors.flatten(op.tensor(0));
-  int64_t size = op.tensorType(0).getNumElements();
-  Value index = op.checkBounds(op.tensor(1), -size, size);
+/// Reads the flattened tensor at the positions `index`.
+static LogicalResult lowerTake(OpLowering &op, AtenTakeOp args) {
+  Value flat = op.tensors.flatten(op.tensor(args.getSelf()));
+  int64_t size = op.tensorType(args.getSelf()).getNumElements();
+  Value index = op.checkBounds(op.tensor(args.getIndex()), -size, size);
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(), index,
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
@@ -93,8 +95,8 @@ static LogicalResult lowerTake(OpLowering &op) {
 }
 
 void torch_ltc::populateIndexingLowerings(LoweringTable &table) {
-  table.add("aten.gather", lowerGather);
-  table.add("aten.index_select", lowerIndexSelect);
-  table.add("aten.index.Tensor", lowerIndex);
-  table.add("aten.take", lowerTake);
+  table.add(lowerGather);
+  table.add(lowerIndexSelect);
+  table.add(lowerIndex);
+  table.add(lowerTake);
 }

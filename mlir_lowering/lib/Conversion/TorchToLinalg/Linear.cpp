@@ -8,12 +8,15 @@
 
 #include "OpLowering.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_linear.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// The operand in the result's dtype.
-static Value factor(OpLowering &op, unsigned position) {
-  return op.tensors.convert(op.tensor(position), op.dtype(position),
+static Value factor(OpLowering &op, Value argument) {
+  return op.tensors.convert(op.tensor(argument), op.dtype(argument),
                             op.resultDtype());
 }
 
@@ -38,38 +41,51 @@ static Value batchMatmul(OpLowering &op, Value left, Value right) {
       .getResult(0);
 }
 
-/// mm(self, mat2)
-static LogicalResult lowerMm(OpLowering &op) {
-  return op.replaceWith(matmul(op, factor(op, 0), factor(op, 1)));
+static LogicalResult lowerMm(OpLowering &op, AtenMmOp args) {
+  return op.replaceWith(
+      matmul(op, factor(op, args.getSelf()), factor(op, args.getMat2())));
 }
 
-/// bmm(self, mat2)
-static LogicalResult lowerBmm(OpLowering &op) {
-  return op.replaceWith(batchMatmul(op, factor(op, 0), factor(op, 1)));
+static LogicalResult lowerBmm(OpLowering &op, AtenBmmOp args) {
+  return op.replaceWith(
+      batchMatmul(op, factor(op, args.getSelf()), factor(op, args.getMat2())));
 }
 
-/// mv(self, vec): a product with one column.
-static LogicalResult lowerMv(OpLowering &op) {
-  Value column = op.tensors.reshape(factor(op, 1), {op.sizes(1)[0], 1});
-  return op.replaceWith(matmul(op, factor(op, 0), column));
+/// A product with one column.
+static LogicalResult lowerMv(OpLowering &op, AtenMvOp args) {
+  Value column = op.tensors.reshape(factor(op, args.getVec()),
+                                    {op.sizes(args.getVec())[0], 1});
+  return op.replaceWith(matmul(op, factor(op, args.getSelf()), column));
 }
 
-/// dot(self, tensor) and vdot, which is equal for real numbers.
-static LogicalResult lowerDot(OpLowering &op) {
-  Value row = op.tensors.reshape(factor(op, 0), {1, op.sizes(0)[0]});
-  Value column = op.tensors.reshape(factor(op, 1), {op.sizes(1)[0], 1});
-  return op.replaceWith(matmul(op, row, column));
+/// The scalar product of two vectors, as a matrix with one element.
+static Value dot(OpLowering &op, Value left, Value right) {
+  int64_t size = op.sizes(left)[0];
+  Value row = op.tensors.reshape(factor(op, left), {1, size});
+  Value column = op.tensors.reshape(factor(op, right), {size, 1});
+  return matmul(op, row, column);
 }
 
-/// (self, mat1, mat2, beta, alpha): beta * self + alpha * product. If beta is
-/// 0, torch ignores self, even its NaNs.
-static LogicalResult lowerAddProduct(OpLowering &op, Value product) {
+static LogicalResult lowerDot(OpLowering &op, AtenDotOp args) {
+  return op.replaceWith(dot(op, args.getSelf(), args.getTensor()));
+}
+
+/// Equals dot for real numbers.
+static LogicalResult lowerVdot(OpLowering &op, AtenVdotOp args) {
+  return op.replaceWith(dot(op, args.getSelf(), args.getOther()));
+}
+
+/// beta * self + alpha * product. If beta is 0, torch ignores self, even its
+/// NaNs.
+template <typename OpTy>
+static LogicalResult lowerAddProduct(OpLowering &op, OpTy args, Value product) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  NumberOperand beta = op.number(3), alpha = op.number(4);
+  NumberOperand beta = op.number(args.getBeta());
+  NumberOperand alpha = op.number(args.getAlpha());
   bool ignoreSelf = beta.asDouble() == 0.0;
   SmallVector<Value> inputs{product};
   if (!ignoreSelf)
-    inputs.push_back(factor(op, 0));
+    inputs.push_back(factor(op, args.getSelf()));
   Value result = op.tensors.elementwise(
       op.resultSizes(), storageTypeOf(dtype), inputs,
       [&](OpBuilder &nested, Location loc, ValueRange elements) {
@@ -88,27 +104,32 @@ static LogicalResult lowerAddProduct(OpLowering &op, Value product) {
   return op.replaceWith(result);
 }
 
-static LogicalResult lowerAddmm(OpLowering &op) {
-  return lowerAddProduct(op, matmul(op, factor(op, 1), factor(op, 2)));
+static LogicalResult lowerAddmm(OpLowering &op, AtenAddmmOp args) {
+  return lowerAddProduct(
+      op, args,
+      matmul(op, factor(op, args.getMat1()), factor(op, args.getMat2())));
 }
 
-static LogicalResult lowerBaddbmm(OpLowering &op) {
-  return lowerAddProduct(op, batchMatmul(op, factor(op, 1), factor(op, 2)));
+static LogicalResult lowerBaddbmm(OpLowering &op, AtenBaddbmmOp args) {
+  return lowerAddProduct(op, args,
+                         batchMatmul(op, factor(op, args.getBatch1()),
+                                     factor(op, args.getBatch2())));
 }
 
-static LogicalResult lowerAddmv(OpLowering &op) {
-  Value column = op.tensors.reshape(factor(op, 2), {op.sizes(2)[0], 1});
-  Value product = matmul(op, factor(op, 1), column);
-  return lowerAddProduct(op, op.tensors.flatten(product));
+static LogicalResult lowerAddmv(OpLowering &op, AtenAddmvOp args) {
+  Value column = op.tensors.reshape(factor(op, args.getVec()),
+                                    {op.sizes(args.getVec())[0], 1});
+  Value product = matmul(op, factor(op, args.getMat()), column);
+  return lowerAddProduct(op, args, op.tensors.flatten(product));
 }
 
 void torch_ltc::populateLinearLowerings(LoweringTable &table) {
-  table.add("aten.mm", lowerMm);
-  table.add("aten.bmm", lowerBmm);
-  table.add("aten.mv", lowerMv);
-  table.add("aten.dot", lowerDot);
-  table.add("aten.vdot", lowerDot);
-  table.add("aten.addmm", lowerAddmm, {3, 4});
-  table.add("aten.baddbmm", lowerBaddbmm, {3, 4});
-  table.add("aten.addmv", lowerAddmv, {3, 4});
+  table.add(lowerMm);
+  table.add(lowerBmm);
+  table.add(lowerMv);
+  table.add(lowerDot);
+  table.add(lowerVdot);
+  table.add(lowerAddmm);
+  table.add(lowerBaddbmm);
+  table.add(lowerAddmv);
 }

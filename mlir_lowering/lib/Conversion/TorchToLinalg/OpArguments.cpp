@@ -5,38 +5,38 @@
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-ConvolutionArguments::ConvolutionArguments(const OpLowering &op, unsigned first,
-                                           int64_t spatialRank)
-    : stride(op.integers(first)), padding(op.integers(first + 1)),
-      dilation(op.integers(first + 2)), transposed(op.boolean(first + 3)),
-      groups(op.integer(first + 5)) {
-  for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
-    if (list->size() == 1)
-      list->assign(spatialRank, list->front());
-}
-
-SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op) {
-  SmallVector<int64_t> permutation = op.integers(1);
+SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
+                                              torch::AtenPermuteOp args) {
+  SmallVector<int64_t> permutation = op.integers(args.getDims());
   for (int64_t &dim : permutation)
-    dim += dim < 0 ? op.rank(0) : 0;
+    dim += dim < 0 ? op.rank(args.getSelf()) : 0;
   return permutation;
 }
 
-SmallVector<int64_t> torch_ltc::transpositionOf(const OpLowering &op) {
-  int64_t rank = op.rank(0);
-  bool hasDims = op.getNumOperands() > 1;
-  int64_t a = hasDims ? op.dimension(1, rank) : 0;
-  int64_t b = hasDims ? op.dimension(2, rank) : 1;
+static SmallVector<int64_t> exchanged(int64_t a, int64_t b, int64_t rank) {
   auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   std::swap(permutation[a], permutation[b]);
   return permutation;
 }
 
-RepeatedSizes::RepeatedSizes(const OpLowering &op) {
-  SmallVector<int64_t> repeats = op.integers(1);
-  size_t missing = repeats.size() - op.rank(0);
+SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
+                                              torch::AtenTransposeIntOp args) {
+  int64_t rank = op.rank(args.getSelf());
+  return exchanged(op.dimension(args.getDim0(), rank),
+                   op.dimension(args.getDim1(), rank), rank);
+}
+
+SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
+                                              torch::AtenTOp args) {
+  return exchanged(0, 1, op.rank(args.getSelf()));
+}
+
+RepeatedSizes::RepeatedSizes(const OpLowering &op, torch::AtenRepeatOp args) {
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  SmallVector<int64_t> repeats = op.integers(args.getRepeats());
+  size_t missing = repeats.size() - sizes.size();
   for (auto [dim, count] : llvm::enumerate(repeats)) {
-    int64_t size = dim < missing ? 1 : op.sizes(0)[dim - missing];
+    int64_t size = dim < missing ? 1 : sizes[dim - missing];
     split.append({1, size});
     repeated.append({count, size});
   }

@@ -10,34 +10,65 @@
 
 #include "OpLowering.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+
 namespace mlir::torch_ltc {
 
-/// The arguments stride, padding, dilation, transposed, output_padding, groups
-/// of a convolution, which begin at position `first`. Each list has one element
-/// for each spatial dimension.
+/// The arguments of a convolution. Each list has one element for each spatial
+/// dimension.
 struct ConvolutionArguments {
   SmallVector<int64_t> stride, padding, dilation;
   bool transposed;
   int64_t groups;
 
-  ConvolutionArguments(const OpLowering &op, unsigned first,
-                       int64_t spatialRank);
+  template <typename OpTy>
+  ConvolutionArguments(const OpLowering &op, OpTy args)
+      : stride(op.integers(args.getStride())),
+        padding(op.integers(args.getPadding())),
+        dilation(op.integers(args.getDilation())),
+        transposed(op.boolean(args.getTransposed())),
+        groups(op.integer(args.getGroups())) {
+    for (SmallVector<int64_t> *list : {&stride, &padding, &dilation})
+      if (list->size() == 1)
+        list->assign(op.rank(args.getInput()) - 2, list->front());
+  }
   size_t spatialRank() const { return stride.size(); }
 };
 
-/// permute(self, dims): result dimension i is dimension `permutation[i]`.
-SmallVector<int64_t> permutationOf(const OpLowering &op);
+/// The dimensions that a reduction reduces: those in its argument dim, or all.
+template <typename OpTy>
+SmallVector<int64_t> reducedDims(const OpLowering &op, OpTy args) {
+  int64_t rank = op.rank(args.getSelf());
+  if constexpr (requires { args.getDim(); })
+    if (!op.isNone(args.getDim()))
+      return op.dimensions(args.getDim(), rank);
+  return llvm::to_vector(llvm::seq<int64_t>(0, rank));
+}
 
-/// The permutation of transpose.int(self, dim0, dim1), or of t(self) for a
-/// matrix.
-SmallVector<int64_t> transpositionOf(const OpLowering &op);
+/// Result dimension i of a permute is dimension `permutation[i]`.
+SmallVector<int64_t> permutationOf(const OpLowering &op,
+                                   torch::AtenPermuteOp args);
 
-/// repeat(self, repeats): each dimension is split into [1, size], and then
-/// broadcast to [repeats, size].
+/// The permutation of a transpose, or of t for a matrix.
+SmallVector<int64_t> permutationOf(const OpLowering &op,
+                                   torch::AtenTransposeIntOp args);
+SmallVector<int64_t> permutationOf(const OpLowering &op, torch::AtenTOp args);
+
+/// repeat: each dimension is split into [1, size], and then broadcast to
+/// [repeats, size].
 struct RepeatedSizes {
   SmallVector<int64_t> split, repeated;
 
-  explicit RepeatedSizes(const OpLowering &op);
+  RepeatedSizes(const OpLowering &op, torch::AtenRepeatOp args);
+};
+
+/// The arguments that determine where a scatter writes along a dimension.
+struct ScatterPlaces {
+  Value self, dim, index;
+
+  template <typename OpTy>
+  explicit ScatterPlaces(OpTy args)
+      : self(args.getSelf()), dim(args.getDim()), index(args.getIndex()) {}
 };
 
 /// A slice's start or end, clamped to [0, size]. A negative `index` counts from

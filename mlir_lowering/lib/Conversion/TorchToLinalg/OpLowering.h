@@ -17,6 +17,7 @@
 #include "ScalarBuilder.h"
 #include "TensorBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/AtenOp.h"
 #include "torch_ltc/Dialect/Torch/TorchTypes.h"
 
 #include "mlir/Transforms/DialectConversion.h"
@@ -119,43 +120,6 @@ public:
   SmallVector<Value> tensorList(Value argument) const;
   SmallVector<Type> tensorListDtypes(Value argument) const;
 
-  // The same by position, for lowerings that don't name their arguments yet.
-  unsigned getNumOperands() const { return arguments.size(); }
-#define BY_POSITION(type, name)                                                \
-  type name(unsigned position) const { return name(arguments[position]); }
-  BY_POSITION(bool, isNone)
-  BY_POSITION(bool, isTensor)
-  BY_POSITION(bool, isNumber)
-  BY_POSITION(Value, tensor)
-  BY_POSITION(RankedTensorType, tensorType)
-  BY_POSITION(ArrayRef<int64_t>, sizes)
-  BY_POSITION(int64_t, rank)
-  BY_POSITION(Type, dtype)
-  BY_POSITION(std::optional<NumberOperand>, tensorAsNumber)
-  BY_POSITION(NumberOperand, number)
-  BY_POSITION(bool, isParameter)
-  BY_POSITION(int64_t, integer)
-  BY_POSITION(double, floating)
-  BY_POSITION(bool, boolean)
-  BY_POSITION(StringRef, string)
-  BY_POSITION(SmallVector<int64_t>, integers)
-  BY_POSITION(SmallVector<NumberOperand>, numbers)
-  BY_POSITION(bool, isEmptyList)
-  BY_POSITION(std::optional<int64_t>, optionalInteger)
-  BY_POSITION(std::optional<double>, optionalFloating)
-  BY_POSITION(SmallVector<Value>, tensorList)
-  BY_POSITION(SmallVector<Type>, tensorListDtypes)
-#undef BY_POSITION
-  StringRef optionalString(unsigned position, StringRef none) const {
-    return optionalString(arguments[position], none);
-  }
-  int64_t dimension(unsigned position, int64_t rank) const {
-    return dimension(arguments[position], rank);
-  }
-  SmallVector<int64_t> dimensions(unsigned position, int64_t rank) const {
-    return dimensions(arguments[position], rank);
-  }
-
   /// The type of a result's storage.
   RankedTensorType resultType(unsigned result = 0) const;
   ArrayRef<int64_t> resultSizes(unsigned result = 0) const;
@@ -194,10 +158,6 @@ private:
   bool numbersAreTensors;
 };
 
-/// Whether a lowering accepts dynamic scalars for the arguments that the op
-/// table allows to be dynamic scalars.
-enum class Numbers { AsInOpTable, Constant };
-
 /// A map from op names to lowerings, which read the op through a `Lowering`.
 template <typename Lowering> class LoweringTableOf {
 public:
@@ -206,25 +166,23 @@ public:
     std::function<LogicalResult(Lowering &)> lower;
     /// Positions of the arguments that may be dynamic scalars or lists of them.
     /// All other numbers and lists must be constants.
-    SmallVector<unsigned, 2> runtimeNumbers;
+    SmallVector<unsigned, 2> dynamicScalars;
   };
 
   /// Adds the lowering of the ops of class `OpTy`.
   template <typename OpTy>
   void add(LogicalResult (*lower)(Lowering &, OpTy),
-           Numbers numbers = Numbers::AsInOpTable) {
+           torch::DynamicScalars scalars = torch::DynamicScalars::AsInOpTable) {
     StringRef name = OpTy::getOperationName();
     name.consume_front("torch.");
-    ArrayRef<unsigned> dynamicScalars;
-    if (numbers == Numbers::AsInOpTable)
-      dynamicScalars = OpTy::getDynamicScalars();
-    entries[name] = {[lower](Lowering &op) { return lower(op, OpTy(op.op)); },
-                     SmallVector<unsigned, 2>(dynamicScalars)};
+    entries[name] = {
+        [lower](Lowering &op) { return lower(op, OpTy(op.op)); },
+        SmallVector<unsigned, 2>(torch::dynamicScalarsOf<OpTy>(scalars))};
   }
   /// Adds a lowering that reads no argument by its name.
   void add(StringRef name, LogicalResult (*lower)(Lowering &),
-           ArrayRef<unsigned> runtimeNumbers = {}) {
-    entries[name] = {lower, SmallVector<unsigned, 2>(runtimeNumbers)};
+           ArrayRef<unsigned> dynamicScalars = {}) {
+    entries[name] = {lower, SmallVector<unsigned, 2>(dynamicScalars)};
   }
   /// The entry of the op, or null if it has no lowering.
   const Entry *find(StringRef name) const {

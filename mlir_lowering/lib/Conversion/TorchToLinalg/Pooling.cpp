@@ -7,17 +7,20 @@
 
 #include "PoolingWindow.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_pooling.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// The greatest element of each window and its position in the flattened
 /// spatial input. As in torch, NaN is the greatest element, and the last NaN of
 /// a window determines the position.
-static SmallVector<Value> maxPool(OpLowering &op,
+static SmallVector<Value> maxPool(OpLowering &op, Value self,
                                   const PoolingGeometry &geometry) {
-  Type dtype = op.dtype(0);
+  Type dtype = op.dtype(self);
   Type types[] = {storageTypeOf(dtype), op.builder.getI64Type()};
-  Value input = op.tensor(0);
+  Value input = op.tensor(self);
   size_t rank = op.resultSizes().size();
   return op.tensors.elementwise(
       op.resultSizes(), types, {},
@@ -52,27 +55,29 @@ static SmallVector<Value> maxPool(OpLowering &op,
       });
 }
 
-/// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
-/// ceil_mode). The ops for 1 and 3 dimensions have the same arguments.
-static LogicalResult lowerMaxPool(OpLowering &op) {
-  auto geometry = PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1,
-                                        op.integers(4));
-  return op.replaceWith(maxPool(op, geometry));
+static LogicalResult lowerMaxPool(OpLowering &op,
+                                  AtenMaxPool2dWithIndicesOp args) {
+  Value self = args.getSelf();
+  auto geometry =
+      PoolingGeometry::read(op, args, op.sizes(self), op.resultSizes());
+  return op.replaceWith(maxPool(op, self, geometry));
 }
 
-/// adaptive_max_pool2d(self, output_size)
-static LogicalResult lowerAdaptiveMaxPool(OpLowering &op) {
-  auto geometry = PoolingGeometry::adaptive(op.sizes(0), op.resultSizes());
-  return op.replaceWith(maxPool(op, geometry));
+static LogicalResult lowerAdaptiveMaxPool(OpLowering &op,
+                                          AtenAdaptiveMaxPool2dOp args) {
+  Value self = args.getSelf();
+  auto geometry = PoolingGeometry::adaptive(op.sizes(self), op.resultSizes());
+  return op.replaceWith(maxPool(op, self, geometry));
 }
 
 /// The sum of each window, divided by the window's size or by `divisor`.
-static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
-                         bool countPadding, std::optional<int64_t> divisor) {
-  Type dtype = op.dtype(0), compute = computeDtypeOf(dtype);
+static Value averagePool(OpLowering &op, Value self,
+                         const PoolingGeometry &geometry, bool countPadding,
+                         std::optional<int64_t> divisor) {
+  Type dtype = op.dtype(self), compute = computeDtypeOf(dtype);
   Type countDtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
-  Value input = op.tensor(0);
+  Value input = op.tensor(self);
   return op.tensors.elementwise(
       op.resultSizes(), storageTypeOf(dtype), {},
       [&](OpBuilder &nested, Location loc, ValueRange) {
@@ -97,33 +102,27 @@ static Value averagePool(OpLowering &op, const PoolingGeometry &geometry,
       })[0];
 }
 
-/// avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad,
-/// divisor_override). avg_pool3d has the same arguments; avg_pool1d lacks
-/// divisor_override.
-static LogicalResult lowerAveragePool(OpLowering &op) {
+static LogicalResult lowerAveragePool(OpLowering &op, AtenAvgPool2dOp args) {
+  Value self = args.getSelf();
   auto geometry =
-      PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});
-  std::optional<int64_t> divisor;
-  if (op.getNumOperands() > 6)
-    divisor = op.optionalInteger(6);
-  return op.replaceWith(averagePool(op, geometry, op.boolean(5), divisor));
+      PoolingGeometry::read(op, args, op.sizes(self), op.resultSizes());
+  return op.replaceWith(
+      averagePool(op, self, geometry, op.boolean(args.getCountIncludePad()),
+                  op.optionalInteger(args.getDivisorOverride())));
 }
 
-/// _adaptive_avg_pool2d(self, output_size)
-static LogicalResult lowerAdaptiveAveragePool(OpLowering &op) {
-  auto geometry = PoolingGeometry::adaptive(op.sizes(0), op.resultSizes());
-  return op.replaceWith(averagePool(op, geometry, false, std::nullopt));
+static LogicalResult lowerAdaptiveAveragePool(OpLowering &op,
+                                              Aten_AdaptiveAvgPool2dOp args) {
+  Value self = args.getSelf();
+  auto geometry = PoolingGeometry::adaptive(op.sizes(self), op.resultSizes());
+  return op.replaceWith(averagePool(op, self, geometry, /*countPadding=*/false,
+                                    /*divisor=*/std::nullopt));
 }
 
 void torch_ltc::populatePoolingLowerings(LoweringTable &table) {
-  for (StringRef name :
-       {"aten.max_pool1d_with_indices", "aten.max_pool2d_with_indices",
-        "aten.max_pool3d_with_indices"})
-    table.add(name, lowerMaxPool);
-  for (StringRef name :
-       {"aten.avg_pool1d", "aten.avg_pool2d", "aten.avg_pool3d"})
-    table.add(name, lowerAveragePool);
-  table.add("aten._adaptive_avg_pool2d", lowerAdaptiveAveragePool);
-  table.add("aten.adaptive_max_pool2d", lowerAdaptiveMaxPool);
+  table.add(lowerMaxPool);
+  table.add(lowerAveragePool);
+  table.add(lowerAdaptiveAveragePool);
+  table.add(lowerAdaptiveMaxPool);
   populatePoolingBackwardLowerings(table);
 }

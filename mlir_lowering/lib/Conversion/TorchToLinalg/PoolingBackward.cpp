@@ -7,8 +7,11 @@
 
 #include "PoolingWindow.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_pooling.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// The gradient of each input element: the sum of `share` over the output
 /// elements that may read it.
@@ -40,11 +43,13 @@ sumOverOutputs(OpLowering &op, const PoolingGeometry &geometry,
 }
 
 /// Adds the whole gradient of a window to the element that the forward op
-/// recorded in `indices`.
-static LogicalResult lowerMaxBackward(OpLowering &op,
-                                      const PoolingGeometry &geometry,
-                                      Value indices) {
-  Value gradient = op.tensor(0);
+/// recorded in `args.getIndices()`.
+template <typename OpTy>
+static LogicalResult lowerMaxBackward(OpLowering &op, OpTy args,
+                                      const PoolingGeometry &geometry) {
+  Value gradient = op.tensor(args.getGradOutput());
+  Value indices = op.tensor(args.getIndices());
+  Type dtype = op.dtype(args.getGradOutput());
   return sumOverOutputs(
       op, geometry,
       [&](ScalarBuilder &s, IndexBuilder &b, ValueRange input,
@@ -52,39 +57,40 @@ static LogicalResult lowerMaxBackward(OpLowering &op,
         Value here = b.toInteger(
             geometry.flatPosition(b, input.drop_front(geometry.leading)));
         Value isSource = b.equal(b.extract(indices, output), here);
-        Value share =
-            s.convert(b.extract(gradient, output), op.dtype(0), s.dtype);
+        Value share = s.convert(b.extract(gradient, output), dtype, s.dtype);
         return s.select(isSource, share, s.integer(0));
       });
 }
 
-/// max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride,
-/// padding, dilation, ceil_mode, indices)
-static LogicalResult lowerMaxPoolBackward(OpLowering &op) {
-  auto geometry =
-      PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, op.integers(5));
-  return lowerMaxBackward(op, geometry, op.tensor(7));
+static LogicalResult
+lowerMaxPoolBackward(OpLowering &op, AtenMaxPool2dWithIndicesBackwardOp args) {
+  return lowerMaxBackward(
+      op, args,
+      PoolingGeometry::read(op, args, op.sizes(args.getSelf()),
+                            op.sizes(args.getGradOutput())));
 }
 
-/// adaptive_max_pool2d_backward(grad_output, self, indices)
-static LogicalResult lowerAdaptiveMaxBackward(OpLowering &op) {
-  auto geometry = PoolingGeometry::adaptive(op.sizes(1), op.sizes(0));
-  return lowerMaxBackward(op, geometry, op.tensor(2));
+static LogicalResult
+lowerAdaptiveMaxBackward(OpLowering &op, AtenAdaptiveMaxPool2dBackwardOp args) {
+  return lowerMaxBackward(
+      op, args,
+      PoolingGeometry::adaptive(op.sizes(args.getSelf()),
+                                op.sizes(args.getGradOutput())));
 }
 
 /// Distributes the gradient of each window equally to the window's elements.
-static LogicalResult lowerAverageBackward(OpLowering &op,
+static LogicalResult lowerAverageBackward(OpLowering &op, Value gradOutput,
                                           const PoolingGeometry &geometry,
                                           bool countPadding,
                                           std::optional<int64_t> divisor) {
-  Value gradient = op.tensor(0);
+  Value gradient = op.tensor(gradOutput);
+  Type dtype = op.dtype(gradOutput);
   Type countDtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   return sumOverOutputs(
       op, geometry,
       [&](ScalarBuilder &s, IndexBuilder &b, ValueRange, ValueRange output) {
-        Value share =
-            s.convert(b.extract(gradient, output), op.dtype(0), s.dtype);
+        Value share = s.convert(b.extract(gradient, output), dtype, s.dtype);
         Value count = divisor ? s.integer(*divisor)
                               : s.convert(b.toInteger(geometry.windowSize(
                                               b, output, countPadding)),
@@ -93,27 +99,29 @@ static LogicalResult lowerAverageBackward(OpLowering &op,
       });
 }
 
-/// avg_pool2d_backward(grad_output, self, kernel_size, stride, padding,
-/// ceil_mode, count_include_pad, divisor_override)
-static LogicalResult lowerAveragePoolBackward(OpLowering &op) {
-  auto geometry = PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, {1});
-  return lowerAverageBackward(op, geometry, op.boolean(6),
-                              op.optionalInteger(7));
+static LogicalResult lowerAveragePoolBackward(OpLowering &op,
+                                              AtenAvgPool2dBackwardOp args) {
+  Value gradOutput = args.getGradOutput();
+  auto geometry = PoolingGeometry::read(op, args, op.sizes(args.getSelf()),
+                                        op.sizes(gradOutput));
+  return lowerAverageBackward(op, gradOutput, geometry,
+                              op.boolean(args.getCountIncludePad()),
+                              op.optionalInteger(args.getDivisorOverride()));
 }
 
-/// _adaptive_avg_pool2d_backward(grad_output, self)
-static LogicalResult lowerAdaptiveAverageBackward(OpLowering &op) {
-  auto geometry = PoolingGeometry::adaptive(op.sizes(1), op.sizes(0));
-  return lowerAverageBackward(op, geometry, false, std::nullopt);
+static LogicalResult
+lowerAdaptiveAverageBackward(OpLowering &op,
+                             Aten_AdaptiveAvgPool2dBackwardOp args) {
+  Value gradOutput = args.getGradOutput();
+  auto geometry =
+      PoolingGeometry::adaptive(op.sizes(args.getSelf()), op.sizes(gradOutput));
+  return lowerAverageBackward(op, gradOutput, geometry, /*countPadding=*/false,
+                              /*divisor=*/std::nullopt);
 }
 
 void torch_ltc::populatePoolingBackwardLowerings(LoweringTable &table) {
-  for (StringRef name : {"aten.max_pool2d_with_indices_backward",
-                         "aten.max_pool3d_with_indices_backward"})
-    table.add(name, lowerMaxPoolBackward);
-  for (StringRef name :
-       {"aten.avg_pool2d_backward", "aten.avg_pool3d_backward"})
-    table.add(name, lowerAveragePoolBackward);
-  table.add("aten._adaptive_avg_pool2d_backward", lowerAdaptiveAverageBackward);
-  table.add("aten.adaptive_max_pool2d_backward", lowerAdaptiveMaxBackward);
+  table.add(lowerMaxPoolBackward);
+  table.add(lowerAveragePoolBackward);
+  table.add(lowerAdaptiveAverageBackward);
+  table.add(lowerAdaptiveMaxBackward);
 }

@@ -63,29 +63,23 @@ Value PoolingDim::windowSize(IndexBuilder &b, Value position,
 // All dimensions
 //===----------------------------------------------------------------------===//
 
+static constexpr int64_t kSpatialRank = 2;
+
 static int64_t elementOr(ArrayRef<int64_t> list, size_t i) {
   return list.size() == 1 ? list[0] : list[i];
 }
 
-PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
-                                      ArrayRef<int64_t> output, unsigned first,
-                                      SmallVector<int64_t> dilation) {
-  SmallVector<int64_t> kernel = op.integers(first);
-  SmallVector<int64_t> stride = op.integers(first + 1);
-  SmallVector<int64_t> padding = op.integers(first + 2);
-  unsigned ceilMode = first + 3;
-  if (!isa<torch::BoolType>(op.op->getOperand(ceilMode).getType()))
-    ++ceilMode;
-  bool mayExtend = isForAllSizes(op.op) && op.boolean(ceilMode);
+PoolingGeometry
+PoolingGeometry::ofWindows(const OpLowering &op, ArrayRef<int64_t> input,
+                           ArrayRef<int64_t> output, ArrayRef<int64_t> kernel,
+                           ArrayRef<int64_t> stride, ArrayRef<int64_t> padding,
+                           ArrayRef<int64_t> dilation, bool ceilMode) {
+  bool mayExtend = isForAllSizes(op.op) && ceilMode;
   if (stride.empty())
     stride = kernel;
-  // Op names contain the number of spatial dimensions (for example,
-  // max_pool2d).
-  size_t digit = op.name.find_first_of("123");
-  size_t rank = op.name[digit] - '0';
   PoolingGeometry geometry;
-  geometry.leading = static_cast<int64_t>(input.size() - rank);
-  for (size_t i = 0; i < rank; ++i)
+  geometry.leading = static_cast<int64_t>(input.size()) - kSpatialRank;
+  for (int64_t i = 0; i < kSpatialRank; ++i)
     geometry.dims.push_back(
         {input[geometry.leading + i], output[geometry.leading + i],
          elementOr(kernel, i), elementOr(stride, i), elementOr(padding, i),
@@ -96,7 +90,7 @@ PoolingGeometry PoolingGeometry::read(OpLowering &op, ArrayRef<int64_t> input,
 PoolingGeometry PoolingGeometry::adaptive(ArrayRef<int64_t> input,
                                           ArrayRef<int64_t> output) {
   PoolingGeometry geometry;
-  geometry.leading = static_cast<int64_t>(input.size()) - 2;
+  geometry.leading = static_cast<int64_t>(input.size()) - kSpatialRank;
   for (size_t i = geometry.leading; i < input.size(); ++i) {
     PoolingDim dim{input[i], output[i]};
     dim.adaptive = true;

@@ -44,12 +44,20 @@ struct PoolingGeometry {
   int64_t leading;
   SmallVector<PoolingDim> dims;
 
-  /// Reads the arguments kernel_size, stride, padding, which begin at position
-  /// `first`, and ceil_mode, which follows them or the dilation. `input` and
-  /// `output` are sizes.
-  static PoolingGeometry read(OpLowering &op, ArrayRef<int64_t> input,
-                              ArrayRef<int64_t> output, unsigned first,
-                              SmallVector<int64_t> dilation);
+  /// The geometry of a pooling with the arguments `args` of its op or of the
+  /// gradient's. `input` and `output` are sizes.
+  template <typename OpTy>
+  static PoolingGeometry read(const OpLowering &op, OpTy args,
+                              ArrayRef<int64_t> input,
+                              ArrayRef<int64_t> output) {
+    SmallVector<int64_t> dilation{1};
+    if constexpr (requires { args.getDilation(); })
+      dilation = op.integers(args.getDilation());
+    return ofWindows(op, input, output, op.integers(args.getKernelSize()),
+                     op.integers(args.getStride()),
+                     op.integers(args.getPadding()), dilation,
+                     op.boolean(args.getCeilMode()));
+  }
   static PoolingGeometry adaptive(ArrayRef<int64_t> input,
                                   ArrayRef<int64_t> output);
 
@@ -72,6 +80,15 @@ struct PoolingGeometry {
                 function_ref<SmallVector<Value>(OpBuilder &, Location,
                                                 ValueRange, ValueRange)>
                     body) const;
+
+private:
+  /// Each list has one element for each of the two spatial dimensions, or one
+  /// for both.
+  static PoolingGeometry
+  ofWindows(const OpLowering &op, ArrayRef<int64_t> input,
+            ArrayRef<int64_t> output, ArrayRef<int64_t> kernel,
+            ArrayRef<int64_t> stride, ArrayRef<int64_t> padding,
+            ArrayRef<int64_t> dilation, bool ceilMode);
 };
 
 /// The indices of the enclosing linalg.generic.

@@ -1,20 +1,12 @@
 //===- Reduction.cpp - Reductions to linalg.generic -----------------------===//
-//
-// The ops' arguments are (self, dim, keepdim, ...), or (self) for a reduction
-// of all dimensions.
-//
-//===----------------------------------------------------------------------===//
 
-#include "OpLowering.h"
+#include "OpArguments.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-static SmallVector<int64_t> reducedDims(OpLowering &op, bool hasDim) {
-  if (!hasDim || op.isNone(1))
-    return llvm::to_vector(llvm::seq<int64_t>(0, op.rank(0)));
-  return op.dimensions(1, op.rank(0));
-}
+using namespace mlir::torch_ltc::torch::ops;
 
 //===----------------------------------------------------------------------===//
 // Reductions with one accumulator
@@ -31,12 +23,13 @@ struct Fold {
 
 /// Converts the elements to the accumulator's dtype (that of torch's CPU
 /// kernels: float32 for the 16-bit floats), and rounds the result once.
-static LogicalResult lowerFold(OpLowering &op, bool hasDim, const Fold &fold) {
-  Type from = op.dtype(0), to = op.resultDtype();
+static LogicalResult lowerFold(OpLowering &op, Value self,
+                               ArrayRef<int64_t> dims, const Fold &fold) {
+  Type from = op.dtype(self), to = op.resultDtype();
   Type accumulator = computeDtypeOf(to);
   ScalarBuilder outer(op.builder, op.loc, accumulator);
   Value result = op.tensors.reduce(
-      op.tensor(0), reducedDims(op, hasDim), fold.neutral(outer),
+      op.tensor(self), dims, fold.neutral(outer),
       [&](OpBuilder &nested, Location loc, ValueRange inputs,
           ValueRange accumulators) {
         ScalarBuilder s(nested, loc, accumulator);
@@ -59,25 +52,18 @@ static const Fold minimumFold = {
     [](ScalarBuilder &s) { return s.highest(); },
     [](ScalarBuilder &s, Value a, Value x) { return s.minimum(a, x); }};
 
-template <const Fold &fold, bool hasDim>
-static LogicalResult lowerFold(OpLowering &op) {
-  return lowerFold(op, hasDim, fold);
+template <const Fold &fold, typename OpTy>
+static LogicalResult lowerFold(OpLowering &op, OpTy args) {
+  return lowerFold(op, args.getSelf(), reducedDims(op, args), fold);
 }
 
-/// any and all: reduce the truth values of the elements.
-template <bool isAll, bool hasDim>
-static LogicalResult lowerTruthFold(OpLowering &op) {
-  Type from = op.dtype(0);
-  Type boolType = op.builder.getI1Type();
+/// Reduces the truth values of the elements.
+static LogicalResult lowerTruthFold(OpLowering &op, Value self,
+                                    ArrayRef<int64_t> dims, bool isAll) {
+  Type from = op.dtype(self), boolType = op.builder.getI1Type();
   ScalarBuilder outer(op.builder, op.loc, boolType);
-  // Unlike sum, any and all reduce no dimension if `dim` is the empty list.
-  if (hasDim && op.isEmptyList(1)) {
-    Value truth = op.tensors.convert(op.tensor(0), from, boolType);
-    return op.replaceWith(
-        op.tensors.convert(truth, boolType, op.resultDtype()));
-  }
   Value result = op.tensors.reduce(
-      op.tensor(0), reducedDims(op, hasDim), outer.boolean(isAll),
+      op.tensor(self), dims, outer.boolean(isAll),
       [&](OpBuilder &nested, Location loc, ValueRange inputs,
           ValueRange accumulators) {
         ScalarBuilder s(nested, loc, from);
@@ -89,18 +75,34 @@ static LogicalResult lowerTruthFold(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(result, boolType, op.resultDtype()));
 }
 
+/// any and all.
+template <bool isAll, typename OpTy>
+static LogicalResult lowerTruthFold(OpLowering &op, OpTy args) {
+  Value self = args.getSelf();
+  // Unlike sum, any and all reduce no dimension if `dim` is the empty list.
+  if constexpr (requires { args.getDim(); })
+    if (op.isEmptyList(args.getDim())) {
+      Type boolType = op.builder.getI1Type();
+      Value truth =
+          op.tensors.convert(op.tensor(self), op.dtype(self), boolType);
+      return op.replaceWith(
+          op.tensors.convert(truth, boolType, op.resultDtype()));
+    }
+  return lowerTruthFold(op, self, reducedDims(op, args), isAll);
+}
+
 /// Divides the sum, in the accumulator's dtype, by the number of elements, and
 /// rounds once.
-template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
-  Type from = op.dtype(0), to = op.resultDtype();
+static LogicalResult lowerMean(OpLowering &op, Value self,
+                               ArrayRef<int64_t> dims) {
+  Type from = op.dtype(self), to = op.resultDtype();
   Type accumulator = computeDtypeOf(to);
-  SmallVector<int64_t> dims = reducedDims(op, hasDim);
   int64_t count = 1;
   for (int64_t dim : dims)
-    count *= op.sizes(0)[dim];
+    count *= op.sizes(self)[dim];
   ScalarBuilder outer(op.builder, op.loc, accumulator);
   Value sum = op.tensors.reduce(
-      op.tensor(0), dims, outer.integer(0),
+      op.tensor(self), dims, outer.integer(0),
       [&](OpBuilder &nested, Location loc, ValueRange inputs,
           ValueRange accumulators) {
         ScalarBuilder s(nested, loc, accumulator);
@@ -116,6 +118,11 @@ template <bool hasDim> static LogicalResult lowerMean(OpLowering &op) {
         return SmallVector<Value>{s.convert(quotient, accumulator, to)};
       })[0];
   return op.replaceWith(mean);
+}
+
+template <typename OpTy>
+static LogicalResult lowerMean(OpLowering &op, OpTy args) {
+  return lowerMean(op, args.getSelf(), reducedDims(op, args));
 }
 
 //===----------------------------------------------------------------------===//
@@ -140,10 +147,10 @@ static Value isBetter(ScalarBuilder &s, bool isMax, Value element, Value best,
   return s.logicalOr(better, s.logicalAnd(equal, isBefore));
 }
 
-/// Value and index along `dim` of the greatest or smallest element.
+/// Value and index along `dim` of the greatest or smallest element of `input`,
+/// a tensor of the dtype `dtype`.
 static SmallVector<Value> reduceWithIndex(OpLowering &op, Value input,
-                                          int64_t dim, bool isMax) {
-  Type dtype = op.dtype(0);
+                                          Type dtype, int64_t dim, bool isMax) {
   ScalarBuilder outer(op.builder, op.loc, dtype);
   Type indexDtype =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
@@ -166,46 +173,49 @@ static SmallVector<Value> reduceWithIndex(OpLowering &op, Value input,
       });
 }
 
-/// max.dim and min.dim: (self, dim, keepdim) -> (values, indices)
-template <bool isMax> static LogicalResult lowerExtreme(OpLowering &op) {
-  Value input = op.tensor(0);
-  int64_t dim = op.dimension(1, op.rank(0));
-  if (op.rank(0) == 0)
+/// max.dim and min.dim: values and indices.
+template <bool isMax, typename OpTy>
+static LogicalResult lowerExtreme(OpLowering &op, OpTy args) {
+  Value self = args.getSelf(), input = op.tensor(self);
+  int64_t dim = op.dimension(args.getDim(), op.rank(self));
+  if (op.rank(self) == 0)
     input = op.tensors.flatten(input);
-  return op.replaceWith(reduceWithIndex(op, input, dim, isMax));
+  return op.replaceWith(reduceWithIndex(op, input, op.dtype(self), dim, isMax));
 }
 
-/// argmax and argmin: (self, dim, keepdim); without dim, the result is a
-/// position in the flattened tensor.
-template <bool isMax> static LogicalResult lowerArgument(OpLowering &op) {
-  Value input = op.tensor(0);
+/// argmax and argmin; without dim, the result is a position in the flattened
+/// tensor.
+template <bool isMax, typename OpTy>
+static LogicalResult lowerArgument(OpLowering &op, OpTy args) {
+  Value self = args.getSelf(), input = op.tensor(self);
   int64_t dim = 0;
-  if (op.isNone(1) || op.rank(0) == 0)
+  if (op.isNone(args.getDim()) || op.rank(self) == 0)
     input = op.tensors.flatten(input);
   else
-    dim = op.dimension(1, op.rank(0));
-  return op.replaceWith(reduceWithIndex(op, input, dim, isMax)[1]);
+    dim = op.dimension(args.getDim(), op.rank(self));
+  return op.replaceWith(
+      reduceWithIndex(op, input, op.dtype(self), dim, isMax)[1]);
 }
 
 void torch_ltc::populateReductionLowerings(LoweringTable &table) {
-  table.add("aten.sum", lowerFold<sumFold, false>);
-  table.add("aten.sum.dim_IntList", lowerFold<sumFold, true>);
-  table.add("aten.prod", lowerFold<productFold, false>);
-  table.add("aten.prod.dim_int", lowerFold<productFold, true>);
-  table.add("aten.mean", lowerMean<false>);
-  table.add("aten.mean.dim", lowerMean<true>);
-  table.add("aten.amax", lowerFold<maximumFold, true>);
-  table.add("aten.amin", lowerFold<minimumFold, true>);
-  table.add("aten.max", lowerFold<maximumFold, false>);
-  table.add("aten.min", lowerFold<minimumFold, false>);
-  table.add("aten.max.dim", lowerExtreme<true>);
-  table.add("aten.min.dim", lowerExtreme<false>);
-  table.add("aten.argmax", lowerArgument<true>);
-  table.add("aten.argmin", lowerArgument<false>);
-  table.add("aten.any", lowerTruthFold<false, false>);
-  table.add("aten.any.dim", lowerTruthFold<false, true>);
-  table.add("aten.any.dims", lowerTruthFold<false, true>);
-  table.add("aten.all", lowerTruthFold<true, false>);
-  table.add("aten.all.dim", lowerTruthFold<true, true>);
-  table.add("aten.all.dims", lowerTruthFold<true, true>);
+  table.add(lowerFold<sumFold, AtenSumOp>);
+  table.add(lowerFold<sumFold, AtenSumDimIntListOp>);
+  table.add(lowerFold<productFold, AtenProdOp>);
+  table.add(lowerFold<productFold, AtenProdDimIntOp>);
+  table.add(lowerMean<AtenMeanOp>);
+  table.add(lowerMean<AtenMeanDimOp>);
+  table.add(lowerFold<maximumFold, AtenAmaxOp>);
+  table.add(lowerFold<minimumFold, AtenAminOp>);
+  table.add(lowerFold<maximumFold, AtenMaxOp>);
+  table.add(lowerFold<minimumFold, AtenMinOp>);
+  table.add(lowerExtreme<true, AtenMaxDimOp>);
+  table.add(lowerExtreme<false, AtenMinDimOp>);
+  table.add(lowerArgument<true, AtenArgmaxOp>);
+  table.add(lowerArgument<false, AtenArgminOp>);
+  table.add(lowerTruthFold<false, AtenAnyOp>);
+  table.add(lowerTruthFold<false, AtenAnyDimOp>);
+  table.add(lowerTruthFold<false, AtenAnyDimsOp>);
+  table.add(lowerTruthFold<true, AtenAllOp>);
+  table.add(lowerTruthFold<true, AtenAllDimOp>);
+  table.add(lowerTruthFold<true, AtenAllDimsOp>);
 }

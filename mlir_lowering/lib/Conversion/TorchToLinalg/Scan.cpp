@@ -9,14 +9,17 @@
 #include "OpLowering.h"
 
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 //===----------------------------------------------------------------------===//
-// Scans: (self, dim, ...)
+// Scans
 //===----------------------------------------------------------------------===//
 
 /// Emits the step of a scan for position `line` of the scanned dimension:
@@ -29,11 +32,12 @@ using ScanBody = function_ref<SmallVector<Value>(
 using ScanFinish =
     function_ref<Value(OpBuilder &, Location, Value accumulator)>;
 
-static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
+static SmallVector<Value> scan(OpLowering &op, Value self, Value dimension,
+                               ArrayRef<Value> starts,
                                ArrayRef<Type> resultTypes, ScanBody body,
                                ScanFinish finish) {
-  int64_t dim = op.dimension(1, op.rank(0));
-  SmallVector<int64_t> sizes(op.sizes(0));
+  int64_t dim = op.dimension(dimension, op.rank(self));
+  SmallVector<int64_t> sizes(op.sizes(self));
   SmallVector<int64_t> lineSizes = sizes;
   lineSizes[dim] = 1;
   IndexBuilder outer(op.builder, op.loc);
@@ -52,8 +56,8 @@ static SmallVector<Value> scan(OpLowering &op, ArrayRef<Value> starts,
         offsets[dim] = step;
         auto lengths = getAsIndexOpFoldResult(nested.getContext(), lineSizes);
         TensorBuilder tensors(nested, loc);
-        Value line = tensor::ExtractSliceOp::create(nested, loc, op.tensor(0),
-                                                    offsets, lengths, ones);
+        Value line = tensor::ExtractSliceOp::create(
+            nested, loc, op.tensor(self), offsets, lengths, ones);
         SmallVector<Value> destinations(carried.drop_front(count));
         for (Type type : resultTypes)
           destinations.push_back(tensors.empty(lineSizes, type));
@@ -89,15 +93,16 @@ static Type accumulatorOf(Type dtype) {
                        : computeDtypeOf(dtype);
 }
 
-template <Combine combine, Start start>
-static LogicalResult lowerScan(OpLowering &op) {
-  Type from = op.dtype(0), to = op.resultDtype();
-  if (op.rank(0) == 0)
-    return op.replaceWith(op.tensors.convert(op.tensor(0), from, to));
+template <Combine combine, Start start, typename OpTy>
+static LogicalResult lowerScan(OpLowering &op, OpTy args) {
+  Value self = args.getSelf();
+  Type from = op.dtype(self), to = op.resultDtype();
+  if (op.rank(self) == 0)
+    return op.replaceWith(op.tensors.convert(op.tensor(self), from, to));
   Type accumulator = accumulatorOf(to);
   ScalarBuilder outer(op.builder, op.loc, accumulator);
   return op.replaceWith(scan(
-      op, start(outer), storageTypeOf(to),
+      op, self, args.getDim(), start(outer), storageTypeOf(to),
       [&](OpBuilder &b, Location loc, Value element, ValueRange sums, Value) {
         ScalarBuilder s(b, loc, accumulator);
         Value converted =
@@ -130,24 +135,27 @@ static Value logAddExp(ScalarBuilder &s, Value a, Value b) {
   return s.select(s.logicalAnd(isInfinite, isEqual), high, s.add(high, rest));
 }
 
-static LogicalResult lowerLogcumsumexp(OpLowering &op) {
+static LogicalResult lowerLogcumsumexp(OpLowering &op,
+                                       AtenLogcumsumexpOp args) {
   if (!isa<FloatType>(op.resultDtype()))
     return op.fail("it is only defined for floats");
-  return lowerScan<logAddExp, startAtLowest>(op);
+  return lowerScan<logAddExp, startAtLowest>(op, args);
 }
 
 /// cummax and cummin: of equal elements, the last one gives the position; NaN
 /// is propagated.
-template <bool isMax> static LogicalResult lowerScanExtreme(OpLowering &op) {
-  Type dtype = op.dtype(0), indexType = op.builder.getI64Type();
-  if (op.rank(0) == 0)
+template <bool isMax, typename OpTy>
+static LogicalResult lowerScanExtreme(OpLowering &op, OpTy args) {
+  Value self = args.getSelf();
+  Type dtype = op.dtype(self), indexType = op.builder.getI64Type();
+  if (op.rank(self) == 0)
     return op.replaceWith(
-        {op.tensor(0), op.tensors.zeros({}, op.resultDtype(1))});
+        {op.tensor(self), op.tensors.zeros({}, op.resultDtype(1))});
   ScalarBuilder outer(op.builder, op.loc, dtype);
   Value zero = arith::ConstantOp::create(op.builder, op.loc,
                                          op.builder.getI64IntegerAttr(0));
   return op.replaceWith(scan(
-      op, {isMax ? outer.lowest() : outer.highest(), zero},
+      op, self, args.getDim(), {isMax ? outer.lowest() : outer.highest(), zero},
       {storageTypeOf(dtype), indexType},
       [&](OpBuilder &b, Location loc, Value element, ValueRange best,
           Value line) {
@@ -246,9 +254,9 @@ static Value countBelowForAllSizes(ScalarBuilder &s, const SortedLines &lines,
   return loop.getResult(0);
 }
 
-/// Looks up in `lines` the elements of the operand at position `values`.
+/// Looks up in `lines` the elements of the argument `values`, or the number.
 static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
-                                 unsigned values) {
+                                 Value values) {
   bool isNumber = !op.isTensor(values);
   Type from = isNumber ? op.number(values).dtype : op.dtype(values);
   Type common = promoteDtypes(from, lines.dtype);
@@ -276,30 +284,37 @@ static LogicalResult lowerSearch(OpLowering &op, const SortedLines &lines,
   return op.replaceWith(result);
 }
 
-/// bucketize(self, boundaries, out_int32, right)
-static LogicalResult lowerBucketize(OpLowering &op) {
-  return lowerSearch(
-      op, {op.tensor(1), op.sizes(1), op.dtype(1), Value(), op.boolean(3)}, 0);
+static LogicalResult lowerBucketize(OpLowering &op,
+                                    AtenBucketizeTensorOp args) {
+  Value lines = args.getBoundaries();
+  return lowerSearch(op,
+                     {op.tensor(lines), op.sizes(lines), op.dtype(lines),
+                      /*order=*/Value(), op.boolean(args.getRight())},
+                     args.getSelf());
 }
 
-/// searchsorted(sorted_sequence, self, out_int32, right, side, sorter)
-static LogicalResult lowerSearchSorted(OpLowering &op) {
-  bool right = op.boolean(3) || op.optionalString(4, "left") == "right";
+template <typename OpTy>
+static LogicalResult lowerSearchSorted(OpLowering &op, OpTy args) {
+  Value lines = args.getSortedSequence();
+  ArrayRef<int64_t> sizes = op.sizes(lines);
+  bool right = op.boolean(args.getRight()) ||
+               op.optionalString(args.getSide(), "left") == "right";
   Value order;
-  if (!op.isNone(5))
-    order = op.checkBounds(op.tensor(5), 0,
-                           op.sizes(0).empty() ? 1 : op.sizes(0).back());
-  return lowerSearch(op, {op.tensor(0), op.sizes(0), op.dtype(0), order, right},
-                     1);
+  if (!op.isNone(args.getSorter()))
+    order = op.checkBounds(op.tensor(args.getSorter()), 0,
+                           sizes.empty() ? 1 : sizes.back());
+  return lowerSearch(op,
+                     {op.tensor(lines), sizes, op.dtype(lines), order, right},
+                     args.getSelf());
 }
 
 void torch_ltc::populateScanLowerings(LoweringTable &table) {
-  table.add("aten.cumsum", lowerScan<addNext, startAtZero>);
-  table.add("aten.cumprod", lowerScan<multiplyNext, startAtOne>);
-  table.add("aten.logcumsumexp", lowerLogcumsumexp);
-  table.add("aten.cummax", lowerScanExtreme<true>);
-  table.add("aten.cummin", lowerScanExtreme<false>);
-  table.add("aten.bucketize.Tensor", lowerBucketize);
-  table.add("aten.searchsorted.Tensor", lowerSearchSorted);
-  table.add("aten.searchsorted.Scalar", lowerSearchSorted, {1});
+  table.add(lowerScan<addNext, startAtZero, AtenCumsumOp>);
+  table.add(lowerScan<multiplyNext, startAtOne, AtenCumprodOp>);
+  table.add(lowerLogcumsumexp);
+  table.add(lowerScanExtreme<true, AtenCummaxOp>);
+  table.add(lowerScanExtreme<false, AtenCumminOp>);
+  table.add(lowerBucketize);
+  table.add(lowerSearchSorted<AtenSearchsortedTensorOp>);
+  table.add(lowerSearchSorted<AtenSearchsortedScalarOp>);
 }

@@ -7,13 +7,16 @@
 
 #include "AdvancedIndex.h"
 #include "HostCall.h"
+#include "OpArguments.h"
 
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// Combines the existing element with a new one.
 using Combine = Value (*)(ScalarBuilder &, Value there, Value scalar);
@@ -60,21 +63,23 @@ static Value scatter(OpLowering &op, ArrayRef<int64_t> sizes, Value target,
 }
 
 //===----------------------------------------------------------------------===//
-// scatter and its relatives: (self, dim, index, src or value, ...)
+// scatter and its relatives
 //===----------------------------------------------------------------------===//
 
 /// `target[index[i][j]][j]` op= scalar(i, j) for dim 0.
 static Value
-scatterAlong(OpLowering &op, Value target, Type dtype, Combine combine,
+scatterAlong(OpLowering &op, ScatterPlaces places, Value target, Type dtype,
+             Combine combine,
              function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
-  int64_t dim = op.dimension(1, op.rank(0));
-  int64_t size = op.rank(0) == 0 ? 1 : op.sizes(0)[dim];
-  Value index = op.checkBounds(op.tensor(2), 0, size);
-  return scatter(op, op.sizes(2), target, dtype, combine,
+  ArrayRef<int64_t> sizes = op.sizes(places.self);
+  int64_t dim = op.dimension(places.dim, sizes.size());
+  int64_t size = sizes.empty() ? 1 : sizes[dim];
+  Value index = op.checkBounds(op.tensor(places.index), 0, size);
+  return scatter(op, op.sizes(places.index), target, dtype, combine,
                  [&](IndexBuilder &b, ValueRange position) {
                    SmallVector<Value> indices(position);
                    Value element = b.extract(index, position);
-                   if (op.rank(0) == 0)
+                   if (sizes.empty())
                      indices.clear();
                    else
                      indices[dim] = b.fromElement(element, size);
@@ -95,31 +100,28 @@ static Value convertElement(IndexBuilder &b, Value element, Type from,
   return ScalarBuilder(b.builder, b.loc, to).convert(element, from, to);
 }
 
-/// Reads argument 3, the source, at `position`.
-static Value sourceElement(OpLowering &op, IndexBuilder &b,
-                           ValueRange position) {
-  return b.extract(op.tensor(3), position);
-}
-
-template <Combine combine>
-static LogicalResult lowerScatterSource(OpLowering &op) {
+template <Combine combine, typename OpTy>
+static LogicalResult lowerScatterSource(OpLowering &op, OpTy args) {
   Type dtype = op.resultDtype();
   Type wide = combine == combineAdd ? sumDtypeOf(dtype) : dtype;
-  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
+  Value target = op.tensors.convert(op.tensor(args.getSelf()), dtype, wide);
+  Value source = op.tensor(args.getSrc());
   Value result = scatterAlong(
-      op, target, wide, combine, [&](IndexBuilder &b, ValueRange position) {
-        return convertElement(b, sourceElement(op, b, position), dtype, wide);
+      op, ScatterPlaces(args), target, wide, combine,
+      [&](IndexBuilder &b, ValueRange position) {
+        return convertElement(b, b.extract(source, position), dtype, wide);
       });
   return op.replaceWith(op.tensors.convert(result, wide, dtype));
 }
 
-static LogicalResult lowerScatterValue(OpLowering &op) {
-  NumberOperand value = op.number(3);
-  Value result = scatterAlong(op, op.tensor(0), op.resultDtype(),
-                              combineReplace, [&](IndexBuilder &b, ValueRange) {
-                                return value.materialize(b.builder, b.loc,
-                                                         op.resultDtype());
-                              });
+static LogicalResult lowerScatterValue(OpLowering &op,
+                                       AtenScatterValueOp args) {
+  NumberOperand value = op.number(args.getValue());
+  Value result = scatterAlong(
+      op, ScatterPlaces(args), op.tensor(args.getSelf()), op.resultDtype(),
+      combineReplace, [&](IndexBuilder &b, ValueRange) {
+        return value.materialize(b.builder, b.loc, op.resultDtype());
+      });
   return op.replaceWith(result);
 }
 
@@ -179,7 +181,7 @@ static Value divideByCounts(OpLowering &op, Value sums, bool includeSelf,
 /// the reduction `name`. If `includeSelf`, the existing element is combined as
 /// well. `scalar` emits a written value.
 static LogicalResult
-reduceInto(OpLowering &op, StringRef name, bool includeSelf,
+reduceInto(OpLowering &op, Value self, StringRef name, bool includeSelf,
            ScatterScalar scatterScalar,
            function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
   std::optional<ScatterReduction> reduction = findReduction(name);
@@ -187,7 +189,7 @@ reduceInto(OpLowering &op, StringRef name, bool includeSelf,
     return op.fail("its reduction is '" + name + "'");
   Type dtype = op.resultDtype();
   Type wide = reduction->combine == combineAdd ? sumDtypeOf(dtype) : dtype;
-  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
+  Value target = op.tensors.convert(op.tensor(self), dtype, wide);
   if (!includeSelf)
     target = scatterScalar(target, wide, combineReplace,
                            [&](IndexBuilder &b, ValueRange) {
@@ -205,39 +207,45 @@ reduceInto(OpLowering &op, StringRef name, bool includeSelf,
   return op.replaceWith(result);
 }
 
-/// scatter_reduce.two(self, dim, index, src, reduce, include_self),
-/// scatter.reduce(self, dim, index, src, reduce) and, with a number as src,
+/// scatter_reduce.two, scatter.reduce and, with a number instead of `src`,
 /// scatter.value_reduce
-static LogicalResult lowerScatterReduce(OpLowering &op) {
-  bool includeSelf = op.getNumOperands() < 6 || op.boolean(5);
+template <typename OpTy>
+static LogicalResult lowerScatterReduce(OpLowering &op, OpTy args) {
+  bool includeSelf = true;
+  if constexpr (requires { args.getIncludeSelf(); })
+    includeSelf = op.boolean(args.getIncludeSelf());
   return reduceInto(
-      op, op.string(4), includeSelf,
+      op, args.getSelf(), op.string(args.getReduce()), includeSelf,
       [&](Value target, Type dtype, Combine combine,
           function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
-        return scatterAlong(op, target, dtype, combine, scalar);
+        return scatterAlong(op, ScatterPlaces(args), target, dtype, combine,
+                            scalar);
       },
       [&](IndexBuilder &b, ValueRange position) {
-        if (op.isTensor(3))
-          return sourceElement(op, b, position);
-        return op.number(3).materialize(b.builder, b.loc, op.resultDtype());
+        if constexpr (requires { args.getSrc(); })
+          return b.extract(op.tensor(args.getSrc()), position);
+        else
+          return op.number(args.getValue())
+              .materialize(b.builder, b.loc, op.resultDtype());
       });
 }
 
 //===----------------------------------------------------------------------===//
-// index_add, index_copy, index_fill: (self, dim, index, source or value)
+// index_add, index_copy, index_fill
 //===----------------------------------------------------------------------===//
 
 /// Writes whole slices along the dimension: for dim 0, `scalar` at (i, j) in
 /// `sizes` is combined with the element at (index[i], j). Indices are at least
 /// `lower` * size: `lower` is 0, or -1 if indices may count from the end.
 static Value
-scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
-              Value target, Type dtype, Combine combine,
+scatterSlices(OpLowering &op, ScatterPlaces places, ArrayRef<int64_t> sizes,
+              int64_t lower, Value target, Type dtype, Combine combine,
               function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
-  int64_t dim = op.dimension(1, op.rank(0));
-  int64_t size = op.rank(0) == 0 ? 1 : op.sizes(0)[dim];
-  Value index =
-      op.tensors.flatten(op.checkBounds(op.tensor(2), lower * size, size));
+  ArrayRef<int64_t> targetSizes = op.sizes(places.self);
+  int64_t dim = op.dimension(places.dim, targetSizes.size());
+  int64_t size = targetSizes.empty() ? 1 : targetSizes[dim];
+  Value index = op.tensors.flatten(
+      op.checkBounds(op.tensor(places.index), lower * size, size));
   return scatter(op, sizes, target, dtype, combine,
                  [&](IndexBuilder &b, ValueRange position) {
                    SmallVector<Value> indices(position);
@@ -248,15 +256,15 @@ scatterSlices(OpLowering &op, ArrayRef<int64_t> sizes, int64_t lower,
                  });
 }
 
-/// index_add(self, dim, index, source, alpha)
-static LogicalResult lowerIndexAdd(OpLowering &op) {
-  NumberOperand alpha = op.number(4);
+static LogicalResult lowerIndexAdd(OpLowering &op, AtenIndexAddOp args) {
+  NumberOperand alpha = op.number(args.getAlpha());
   Type dtype = op.resultDtype(), wide = sumDtypeOf(dtype);
-  Value target = op.tensors.convert(op.tensor(0), dtype, wide);
+  Value target = op.tensors.convert(op.tensor(args.getSelf()), dtype, wide);
+  Value source = op.tensor(args.getSource());
   Value result = scatterSlices(
-      op, op.sizes(3), /*lower=*/0, target, wide, combineAdd,
-      [&](IndexBuilder &b, ValueRange position) {
-        Value scalar = sourceElement(op, b, position);
+      op, ScatterPlaces(args), op.sizes(args.getSource()), /*lower=*/0, target,
+      wide, combineAdd, [&](IndexBuilder &b, ValueRange position) {
+        Value scalar = b.extract(source, position);
         if (alpha.asDouble() != 1.0) {
           ScalarBuilder s(b.builder, b.loc, dtype);
           scalar = s.mul(alpha.materialize(b.builder, b.loc, dtype), scalar);
@@ -266,85 +274,94 @@ static LogicalResult lowerIndexAdd(OpLowering &op) {
   return op.replaceWith(op.tensors.convert(result, wide, dtype));
 }
 
-static LogicalResult lowerIndexCopy(OpLowering &op) {
-  Value result = scatterSlices(op, op.sizes(3), /*lower=*/0, op.tensor(0),
-                               op.resultDtype(), combineReplace,
-                               [&](IndexBuilder &b, ValueRange position) {
-                                 return sourceElement(op, b, position);
-                               });
+static LogicalResult lowerIndexCopy(OpLowering &op, AtenIndexCopyOp args) {
+  Value source = op.tensor(args.getSource());
+  Value result =
+      scatterSlices(op, ScatterPlaces(args), op.sizes(args.getSource()),
+                    /*lower=*/0, op.tensor(args.getSelf()), op.resultDtype(),
+                    combineReplace, [&](IndexBuilder &b, ValueRange position) {
+                      return b.extract(source, position);
+                    });
   return op.replaceWith(result);
 }
 
-/// index_fill(self, dim, index, value); value is a number or a rank-0 tensor.
-static LogicalResult lowerIndexFill(OpLowering &op) {
-  SmallVector<int64_t> sizes(op.sizes(0));
+/// `value` is a number or a rank-0 tensor.
+template <typename OpTy>
+static LogicalResult lowerIndexFill(OpLowering &op, OpTy args) {
+  Value value = args.getValue();
+  SmallVector<int64_t> sizes(op.sizes(args.getSelf()));
   if (!sizes.empty())
-    sizes[op.dimension(1, op.rank(0))] = op.tensorType(2).getNumElements();
+    sizes[op.dimension(args.getDim(), sizes.size())] =
+        op.tensorType(args.getIndex()).getNumElements();
   Type dtype = op.resultDtype();
   Value result = scatterSlices(
-      op, sizes, /*lower=*/-1, op.tensor(0), dtype, combineReplace,
-      [&](IndexBuilder &b, ValueRange) {
-        if (!op.isTensor(3))
-          return op.number(3).materialize(b.builder, b.loc, dtype);
+      op, ScatterPlaces(args), sizes, /*lower=*/-1, op.tensor(args.getSelf()),
+      dtype, combineReplace, [&](IndexBuilder &b, ValueRange) {
+        if (!op.isTensor(value))
+          return op.number(value).materialize(b.builder, b.loc, dtype);
         ScalarBuilder s(b.builder, b.loc, dtype);
-        return s.convert(b.extract(op.tensor(3), {}), op.dtype(3), dtype);
+        return s.convert(b.extract(op.tensor(value), {}), op.dtype(value),
+                         dtype);
       });
   return op.replaceWith(result);
 }
 
-/// index_reduce(self, dim, index, source, reduce, include_self)
-static LogicalResult lowerIndexReduce(OpLowering &op) {
+static LogicalResult lowerIndexReduce(OpLowering &op, AtenIndexReduceOp args) {
   return reduceInto(
-      op, op.string(4), op.boolean(5),
+      op, args.getSelf(), op.string(args.getReduce()),
+      op.boolean(args.getIncludeSelf()),
       [&](Value target, Type dtype, Combine combine,
           function_ref<Value(IndexBuilder &, ValueRange)> scalar) {
-        return scatterSlices(op, op.sizes(3), /*lower=*/0, target, dtype,
-                             combine, scalar);
+        return scatterSlices(op, ScatterPlaces(args),
+                             op.sizes(args.getSource()),
+                             /*lower=*/0, target, dtype, combine, scalar);
       },
       [&](IndexBuilder &b, ValueRange position) {
-        return sourceElement(op, b, position);
+        return b.extract(op.tensor(args.getSource()), position);
       });
 }
 
-/// put(self, index, source, accumulate); indices are positions in the flattened
-/// tensor.
-static LogicalResult lowerPut(OpLowering &op) {
-  int64_t size = op.tensorType(0).getNumElements();
-  Value index = op.tensors.flatten(op.checkBounds(op.tensor(1), -size, size));
-  Value source = op.tensors.flatten(op.tensor(2));
-  Combine combine = op.boolean(3) ? combineAdd : combineReplace;
-  return op.replaceWith(scatter(
-      op, op.tensorType(1).getNumElements(), op.tensors.flatten(op.tensor(0)),
-      op.resultDtype(), combine, [&](IndexBuilder &b, ValueRange position) {
-        Value place = b.fromElement(b.extract(index, position), size);
-        return std::pair(SmallVector<Value>{place},
-                         b.extract(source, position));
-      }));
+/// Indices are positions in the flattened tensor.
+static LogicalResult lowerPut(OpLowering &op, AtenPutOp args) {
+  int64_t size = op.tensorType(args.getSelf()).getNumElements();
+  Value index = op.tensors.flatten(
+      op.checkBounds(op.tensor(args.getIndex()), -size, size));
+  Value source = op.tensors.flatten(op.tensor(args.getSource()));
+  Combine combine =
+      op.boolean(args.getAccumulate()) ? combineAdd : combineReplace;
+  return op.replaceWith(
+      scatter(op, op.tensorType(args.getIndex()).getNumElements(),
+              op.tensors.flatten(op.tensor(args.getSelf())), op.resultDtype(),
+              combine, [&](IndexBuilder &b, ValueRange position) {
+                Value place = b.fromElement(b.extract(index, position), size);
+                return std::pair(SmallVector<Value>{place},
+                                 b.extract(source, position));
+              }));
 }
 
 //===----------------------------------------------------------------------===//
-// index_put: (self, indices, values, accumulate)
+// index_put
 //===----------------------------------------------------------------------===//
 
 /// Whether the op is `x[mask] = value` with one value, which needs no
 /// positions.
-static bool isMaskedFill(OpLowering &op) {
-  SmallVector<Type> dtypes = op.tensorListDtypes(1);
+static bool isMaskedFill(OpLowering &op, AtenIndexPutOp args) {
+  SmallVector<Type> dtypes = op.tensorListDtypes(args.getIndices());
   return dtypes.size() == 1 && dtypes[0] && isBool(dtypes[0]) &&
-         op.tensorType(2).getNumElements() == 1;
+         op.tensorType(args.getValues()).getNumElements() == 1;
 }
 
-static LogicalResult lowerMaskedFill(OpLowering &op) {
-  Value mask = op.tensorList(1)[0];
+static LogicalResult lowerMaskedFill(OpLowering &op, AtenIndexPutOp args) {
+  Value mask = op.tensorList(args.getIndices()).front();
   // The mask covers the first dimensions: append dimensions of size 1.
   SmallVector<int64_t> aligned(
       cast<RankedTensorType>(mask.getType()).getShape());
-  aligned.resize(op.rank(0), 1);
-  bool accumulate = op.boolean(3);
+  aligned.resize(op.rank(args.getSelf()), 1);
+  bool accumulate = op.boolean(args.getAccumulate());
   Value result = op.tensors.elementwise(
       op.resultSizes(), op.resultType().getElementType(),
-      {op.tensor(0), op.tensors.reshape(mask, aligned),
-       op.tensors.reshape(op.tensor(2), {})},
+      {op.tensor(args.getSelf()), op.tensors.reshape(mask, aligned),
+       op.tensors.reshape(op.tensor(args.getValues()), {})},
       [&](OpBuilder &nested, Location loc, ValueRange inputs) {
         ScalarBuilder s(nested, loc, op.resultDtype());
         Value value = accumulate ? s.add(inputs[0], inputs[2]) : inputs[2];
@@ -353,27 +370,30 @@ static LogicalResult lowerMaskedFill(OpLowering &op) {
   return op.replaceWith(result);
 }
 
-static LogicalResult lowerIndexPut(OpLowering &op) {
-  if (isMaskedFill(op))
-    return lowerMaskedFill(op);
-  FailureOr<AdvancedIndex> index = AdvancedIndex::read(op, op.sizes(0));
+static LogicalResult lowerIndexPut(OpLowering &op, AtenIndexPutOp args) {
+  if (isMaskedFill(op, args))
+    return lowerMaskedFill(op, args);
+  FailureOr<AdvancedIndex> index =
+      AdvancedIndex::read(op, args.getIndices(), op.sizes(args.getSelf()));
   if (failed(index))
     return failure();
-  Combine combine = op.boolean(3) ? combineAdd : combineReplace;
-  Value result =
-      scatter(op, index->getSizes(), op.tensor(0), op.resultDtype(), combine,
-              [&](IndexBuilder &b, ValueRange position) {
-                SmallVector<Value> elements;
-                for (Value tensor : index->getTensors())
-                  elements.push_back(extractBroadcast(b, tensor, position));
-                return std::pair(index->locate(b, position, elements),
-                                 extractBroadcast(b, op.tensor(2), position));
-              });
+  Combine combine =
+      op.boolean(args.getAccumulate()) ? combineAdd : combineReplace;
+  Value result = scatter(
+      op, index->getSizes(), op.tensor(args.getSelf()), op.resultDtype(),
+      combine, [&](IndexBuilder &b, ValueRange position) {
+        SmallVector<Value> elements;
+        for (Value tensor : index->getTensors())
+          elements.push_back(extractBroadcast(b, tensor, position));
+        return std::pair(
+            index->locate(b, position, elements),
+            extractBroadcast(b, op.tensor(args.getValues()), position));
+      });
   return op.replaceWith(result);
 }
 
 //===----------------------------------------------------------------------===//
-// masked_scatter: (self, mask, source)
+// masked_scatter
 //===----------------------------------------------------------------------===//
 
 /// Writes the n-th element of the source to the n-th true position of the mask.
@@ -408,14 +428,16 @@ static Value scatterMasked(TensorBuilder &tensors, OpBuilder &builder,
 /// an error. The source of a gradient may always be too short: it has one
 /// element for each true position of the mask. In a program for all sizes,
 /// stand-ins don't show whether the source is long enough.
-static LogicalResult lowerMaskedScatter(OpLowering &op) {
-  int64_t available = op.tensorType(2).getNumElements();
+static LogicalResult lowerMaskedScatter(OpLowering &op,
+                                        AtenMaskedScatterOp args) {
+  int64_t available = op.tensorType(args.getSource()).getNumElements();
   int64_t positions = op.resultType().getNumElements();
   if (available < positions || isForAllSizes(op.op))
     return lowerHostCall(op);
-  return op.replaceWith(scatterMasked(op.tensors, op.builder, op.loc,
-                                      op.tensor(0), op.tensor(1), op.tensor(2),
-                                      op.resultSizes()));
+  return op.replaceWith(
+      scatterMasked(op.tensors, op.builder, op.loc, op.tensor(args.getSelf()),
+                    op.tensor(args.getMask()), op.tensor(args.getSource()),
+                    op.resultSizes()));
 }
 
 bool torch_ltc::isHostMaskedScatter(ltc::HostCallOp call) {
@@ -433,18 +455,18 @@ Value torch_ltc::expandHostMaskedScatter(OpBuilder &builder,
 }
 
 void torch_ltc::populateScatterLowerings(LoweringTable &table) {
-  table.add("aten.scatter.src", lowerScatterSource<combineReplace>);
-  table.add("aten.scatter.value", lowerScatterValue, {3});
-  table.add("aten.scatter_add", lowerScatterSource<combineAdd>);
-  table.add("aten.scatter_reduce.two", lowerScatterReduce);
-  table.add("aten.scatter.reduce", lowerScatterReduce);
-  table.add("aten.scatter.value_reduce", lowerScatterReduce, {3});
-  table.add("aten.index_reduce", lowerIndexReduce);
-  table.add("aten.put", lowerPut);
-  table.add("aten.index_add", lowerIndexAdd, {4});
-  table.add("aten.index_copy", lowerIndexCopy);
-  table.add("aten.index_fill.int_Scalar", lowerIndexFill, {3});
-  table.add("aten.index_fill.int_Tensor", lowerIndexFill);
-  table.add("aten.index_put", lowerIndexPut);
-  table.add("aten.masked_scatter", lowerMaskedScatter);
+  table.add(lowerScatterSource<combineReplace, AtenScatterSrcOp>);
+  table.add(lowerScatterValue);
+  table.add(lowerScatterSource<combineAdd, AtenScatterAddOp>);
+  table.add(lowerScatterReduce<AtenScatterReduceTwoOp>);
+  table.add(lowerScatterReduce<AtenScatterReduceOp>);
+  table.add(lowerScatterReduce<AtenScatterValueReduceOp>);
+  table.add(lowerIndexReduce);
+  table.add(lowerPut);
+  table.add(lowerIndexAdd);
+  table.add(lowerIndexCopy);
+  table.add(lowerIndexFill<AtenIndexFillIntScalarOp>);
+  table.add(lowerIndexFill<AtenIndexFillIntTensorOp>);
+  table.add(lowerIndexPut);
+  table.add(lowerMaskedScatter);
 }

@@ -9,9 +9,11 @@
 #include "OpArguments.h"
 
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 namespace {
 struct Slice {
@@ -23,13 +25,13 @@ struct Slice {
 /// The start of a part that spans `span` of `size` positions. A dynamic scalar
 /// is clamped, so that no memory outside the tensor is accessed. `hasStep`: the
 /// part's elements aren't consecutive.
-static OpFoldResult readStart(OpLowering &op, unsigned position, int64_t size,
+static OpFoldResult readStart(OpLowering &op, Value argument, int64_t size,
                               int64_t span, bool hasStep = false) {
-  if (!op.isParameter(position))
+  if (!op.isParameter(argument))
     return op.builder.getIndexAttr(
-        clampIndex(op.optionalInteger(position), 0, size));
+        clampIndex(op.optionalInteger(argument), 0, size));
   IndexBuilder b(op.builder, op.loc);
-  Value number = op.number(position).value;
+  Value number = op.number(argument).value;
   if (!hasStep || !isForAllSizes(op.op))
     return b.fromElement(number, size, size - span);
   // If size, count and step all depend on sizes, `size - span` is no known
@@ -44,45 +46,45 @@ static Slice wholeOf(OpLowering &op, ArrayRef<int64_t> sizes) {
           SmallVector<int64_t>(sizes), SmallVector<int64_t>(sizes.size(), 1)};
 }
 
-/// Reads the arguments dim, start, end, step, which begin at position `first`,
-/// for a tensor of the sizes `sizes` and a slice of the sizes `partSizes`.
-static Slice readSlice(OpLowering &op, ArrayRef<int64_t> sizes,
-                       ArrayRef<int64_t> partSizes, unsigned first) {
+/// The slice of the sizes `partSizes` of a tensor of the sizes `sizes`.
+template <typename OpTy>
+static Slice readSlice(OpLowering &op, OpTy args, ArrayRef<int64_t> sizes,
+                       ArrayRef<int64_t> partSizes) {
   Slice slice = wholeOf(op, sizes);
   if (partSizes.size() != sizes.size()) {
     op.contradict();
     return slice;
   }
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t size = sizes[dim], step = op.integer(first + 3);
+  Value givenStart = args.getStart(), givenEnd = args.getEnd();
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  int64_t size = sizes[dim], step = op.integer(args.getStep());
   int64_t count = partSizes[dim];
-  if (!op.isParameter(first + 1) && !op.isParameter(first + 2)) {
-    int64_t start = clampIndex(op.optionalInteger(first + 1), 0, size);
-    int64_t end = clampIndex(op.optionalInteger(first + 2), size, size);
+  if (!op.isParameter(givenStart) && !op.isParameter(givenEnd)) {
+    int64_t start = clampIndex(op.optionalInteger(givenStart), 0, size);
+    int64_t end = clampIndex(op.optionalInteger(givenEnd), size, size);
     count = end > start ? (end - start + step - 1) / step : 0;
   }
   int64_t span = count > 0 ? (count - 1) * step + 1 : 0;
   if (span > size)
     op.contradict();
-  slice.offsets[dim] = readStart(op, first + 1, size, span, step != 1);
+  slice.offsets[dim] = readStart(op, givenStart, size, span, step != 1);
   slice.strides[dim] = step;
   slice.sizes[dim] = count;
   return slice;
 }
 
-/// Reads the arguments dim, index, which begin at position `first`, as a slice
-/// of size 1.
-static Slice readSelection(OpLowering &op, ArrayRef<int64_t> sizes,
-                           unsigned first) {
+/// The selected part of a tensor of the sizes `sizes`, as a slice of size 1.
+template <typename OpTy>
+static Slice readSelection(OpLowering &op, OpTy args, ArrayRef<int64_t> sizes) {
   Slice slice = wholeOf(op, sizes);
-  int64_t dim = op.dimension(first, sizes.size());
-  slice.offsets[dim] = readStart(op, first + 1, sizes[dim], /*span=*/1);
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  slice.offsets[dim] = readStart(op, args.getIndex(), sizes[dim], /*span=*/1);
   slice.sizes[dim] = 1;
   return slice;
 }
 
-static LogicalResult extract(OpLowering &op, const Slice &slice) {
-  return op.replaceWith(op.tensors.slice(op.tensor(0), slice.offsets,
+static LogicalResult extract(OpLowering &op, Value self, const Slice &slice) {
+  return op.replaceWith(op.tensors.slice(op.tensor(self), slice.offsets,
                                          slice.sizes, slice.strides));
 }
 
@@ -93,52 +95,60 @@ static LogicalResult insert(OpLowering &op, Value source, Value tensor,
       op.tensors.insert(source, tensor, slice.offsets, slice.strides));
 }
 
-/// slice.Tensor(self, dim, start, end, step)
-static LogicalResult lowerSlice(OpLowering &op) {
-  return extract(op, readSlice(op, op.sizes(0), op.resultSizes(), 1));
+static LogicalResult lowerSlice(OpLowering &op, AtenSliceTensorOp args) {
+  Value self = args.getSelf();
+  return extract(op, self,
+                 readSlice(op, args, op.sizes(self), op.resultSizes()));
 }
 
-/// select.int(self, dim, index)
-static LogicalResult lowerSelect(OpLowering &op) {
-  return extract(op, readSelection(op, op.sizes(0), 1));
+static LogicalResult lowerSelect(OpLowering &op, AtenSelectIntOp args) {
+  Value self = args.getSelf();
+  return extract(op, self, readSelection(op, args, op.sizes(self)));
 }
 
-/// The source of an insertion, converted to the dtype of `self`.
-static Value insertionSource(OpLowering &op) {
-  return op.tensors.convert(op.tensor(1), op.dtype(1), op.dtype(0));
+/// Inserts the argument src, converted to the dtype of self.
+template <typename OpTy>
+static LogicalResult insertSource(OpLowering &op, OpTy args,
+                                  const Slice &slice) {
+  Value self = args.getSelf(), src = args.getSrc();
+  Value source =
+      op.tensors.convert(op.tensor(src), op.dtype(src), op.dtype(self));
+  return insert(op, source, op.tensor(self), slice);
 }
 
-/// slice_scatter(self, src, dim, start, end, step)
-static LogicalResult lowerSliceScatter(OpLowering &op) {
-  return insert(op, insertionSource(op), op.tensor(0),
-                readSlice(op, op.sizes(0), op.sizes(1), 2));
+static LogicalResult lowerSliceScatter(OpLowering &op,
+                                       AtenSliceScatterOp args) {
+  return insertSource(
+      op, args,
+      readSlice(op, args, op.sizes(args.getSelf()), op.sizes(args.getSrc())));
 }
 
-/// select_scatter(self, src, dim, index)
-static LogicalResult lowerSelectScatter(OpLowering &op) {
-  return insert(op, insertionSource(op), op.tensor(0),
-                readSelection(op, op.sizes(0), 2));
+static LogicalResult lowerSelectScatter(OpLowering &op,
+                                        AtenSelectScatterOp args) {
+  return insertSource(op, args,
+                      readSelection(op, args, op.sizes(args.getSelf())));
 }
 
-/// slice_backward(grad_output, input_sizes, dim, start, end, step)
-static LogicalResult lowerSliceBackward(OpLowering &op) {
+static LogicalResult lowerSliceBackward(OpLowering &op,
+                                        AtenSliceBackwardOp args) {
+  Value gradient = args.getGradOutput();
   Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return insert(op, op.tensor(0), zeros,
-                readSlice(op, op.resultSizes(), op.sizes(0), 2));
+  return insert(op, op.tensor(gradient), zeros,
+                readSlice(op, args, op.resultSizes(), op.sizes(gradient)));
 }
 
-/// select_backward(grad_output, input_sizes, dim, index)
-static LogicalResult lowerSelectBackward(OpLowering &op) {
+static LogicalResult lowerSelectBackward(OpLowering &op,
+                                         AtenSelectBackwardOp args) {
   Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return insert(op, op.tensor(0), zeros,
-                readSelection(op, op.resultSizes(), 2));
+  return insert(op, op.tensor(args.getGradOutput()), zeros,
+                readSelection(op, args, op.resultSizes()));
 }
 
 void torch_ltc::populateSliceLowerings(LoweringTable &table) {
-  table.add("aten.slice.Tensor", lowerSlice, {2, 3});
-  table.add("aten.select.int", lowerSelect, {2});
-  table.add("aten.slice_scatter", lowerSliceScatter, {3, 4});
-  table.add("aten.select_scatter", lowerSelectScatter, {3});
-  table.add("aten.slice_backward", lowerSliceBackward, {3, 4});
-  table.add("aten.select_backward", lowerSelectBackward, {3});
+  table.add(lowerSlice);
+  table.add(lowerSelect);
+  table.add(lowerSliceScatter);
+  table.add(lowerSelectScatter);
+  table.add(lowerSliceBackward);
+  table.add(lowerSelectBackward);
 }

@@ -12,11 +12,13 @@
 #include "IndexBuilder.h"
 
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 namespace {
 class LineSort {
@@ -166,19 +168,20 @@ static std::pair<Value, Value> sortLines(TensorBuilder &tensors, Value input,
   return {values, positions};
 }
 
-/// sort.stable(self, stable, dim, descending)
-static LogicalResult lowerStableSort(OpLowering &op) {
+static LogicalResult lowerStableSort(OpLowering &op, AtenSortStableOp args) {
+  Value self = args.getSelf(), stable = args.getStable();
   // The number of passes of a merge sort depends on the size, so a general
   // program can't contain one.
-  if (op.isNone(1) || !op.boolean(1) || isForAllSizes(op.op))
+  if (op.isNone(stable) || !op.boolean(stable) || isForAllSizes(op.op))
     return lowerHostCall(op);
-  if (llvm::is_contained(op.sizes(0), 0))
+  if (llvm::is_contained(op.sizes(self), 0))
     return op.replaceWith(
         {op.tensors.zeros(op.resultSizes(0), op.resultDtype(0)),
          op.tensors.zeros(op.resultSizes(1), op.resultDtype(1))});
   auto [values, positions] =
-      sortLines(op.tensors, op.tensor(0), op.dtype(0),
-                {op.integer(2), op.boolean(3), std::nullopt});
+      sortLines(op.tensors, op.tensor(self), op.dtype(self),
+                {op.integer(args.getDim()), op.boolean(args.getDescending()),
+                 std::nullopt});
   return op.replaceWith({values, positions});
 }
 
@@ -226,6 +229,6 @@ SmallVector<Value> torch_ltc::expandHostSort(OpBuilder &builder,
 
 void torch_ltc::populateSortLowerings(LoweringTable &table) {
   table.add("aten.sort", lowerHostCall);
-  table.add("aten.sort.stable", lowerStableSort);
+  table.add(lowerStableSort);
   table.add("aten.topk", lowerHostCall);
 }

@@ -10,11 +10,14 @@
 #include "StridedView.h"
 
 #include "torch_ltc/Dialect/Ltc/SizeOrder.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_pooling.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// An offset, computed from a dynamic scalar, that is added to the view's
 /// constant offset; null if there is none.
@@ -65,55 +68,59 @@ static Value writeView(OpLowering &op, Value source, Value tensor,
 // as_strided
 //===----------------------------------------------------------------------===//
 
-/// Reads the arguments size, stride, storage_offset, which begin at position
-/// `first`. An offset that is a dynamic scalar is clamped so that the view lies
-/// inside the tensor.
-static StridedView readStrides(OpLowering &op, unsigned first,
+/// An offset that is a dynamic scalar is clamped so that the view lies inside
+/// the tensor.
+template <typename OpTy>
+static StridedView readStrides(OpLowering &op, OpTy args,
                                Beginning &beginning) {
-  if (!op.isParameter(first + 2))
-    return torch_ltc::readStrides(op, first);
-  StridedView view{op.integers(first), op.integers(first + 1), 0};
-  int64_t last = op.tensorType(0).getNumElements() - 1;
+  if (!op.isParameter(args.getStorageOffset()))
+    return readStrides(op, args);
+  StridedView view{op.integers(args.getSize()), op.integers(args.getStride()),
+                   0};
+  int64_t elements = op.tensorType(args.getSelf()).getNumElements();
+  int64_t last = elements - 1;
   for (auto [size, stride] : llvm::zip_equal(view.sizes, view.strides))
     last -= (size - 1) * stride;
   IndexBuilder b(op.builder, op.loc);
-  beginning = b.fromElement(op.number(first + 2).value,
-                            op.tensorType(0).getNumElements(), last);
+  beginning =
+      b.fromElement(op.number(args.getStorageOffset()).value, elements, last);
   return view;
 }
 
-static LogicalResult lowerAsStrided(OpLowering &op) {
+static LogicalResult lowerAsStrided(OpLowering &op, AtenAsStridedOp args) {
   Beginning beginning;
-  StridedView view = readStrides(op, 1, beginning);
-  if (!view.isInBounds(op.tensorType(0).getNumElements()))
+  StridedView view = readStrides(op, args, beginning);
+  if (!view.isInBounds(op.tensorType(args.getSelf()).getNumElements()))
     return op.fail("it reads outside its tensor");
-  return op.replaceWith(readView(op, op.tensor(0), view, beginning));
-}
-
-/// as_strided_scatter(self, src, size, stride, storage_offset)
-static LogicalResult lowerAsStridedScatter(OpLowering &op) {
-  Beginning beginning;
-  StridedView view = readStrides(op, 2, beginning);
-  if (!view.isInBounds(op.tensorType(0).getNumElements()))
-    return op.fail("it writes outside its tensor");
   return op.replaceWith(
-      writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
+      readView(op, op.tensor(args.getSelf()), view, beginning));
+}
+
+static LogicalResult lowerAsStridedScatter(OpLowering &op,
+                                           AtenAsStridedScatterOp args) {
+  Beginning beginning;
+  StridedView view = readStrides(op, args, beginning);
+  if (!view.isInBounds(op.tensorType(args.getSelf()).getNumElements()))
+    return op.fail("it writes outside its tensor");
+  return op.replaceWith(writeView(op, op.tensor(args.getSrc()),
+                                  op.tensor(args.getSelf()), view, false,
+                                  beginning));
 }
 
 //===----------------------------------------------------------------------===//
-// Diagonals: arguments offset, dim1, dim2; the diagonal is the last dimension
+// Diagonals, which are the last dimension of a view
 //===----------------------------------------------------------------------===//
 
-/// Reads the arguments offset, dim1, dim2, which begin at position `first`, for
-/// a tensor of the sizes `sizes`; `diagonal` are the sizes of the view. An
-/// offset that is a dynamic scalar is clamped to a valid diagonal.
-static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
-                                unsigned first, ArrayRef<int64_t> diagonal,
-                                Beginning &beginning) {
-  if (!op.isParameter(first))
-    return torch_ltc::readDiagonal(op, sizes, first);
-  int64_t dim1 = op.dimension(first + 1, sizes.size());
-  int64_t dim2 = op.dimension(first + 2, sizes.size());
+/// The diagonal of a tensor of the sizes `sizes`; `diagonal` are the sizes of
+/// the view. An offset that is a dynamic scalar is clamped to a valid diagonal.
+template <typename OpTy>
+static StridedView
+readDiagonal(OpLowering &op, OpTy args, ArrayRef<int64_t> sizes,
+             ArrayRef<int64_t> diagonal, Beginning &beginning) {
+  if (!op.isParameter(args.getOffset()))
+    return readDiagonal(op, args, sizes);
+  int64_t dim1 = op.dimension(args.getDim1(), sizes.size());
+  int64_t dim2 = op.dimension(args.getDim2(), sizes.size());
   SmallVector<int64_t> strides = rowMajorStrides(sizes);
   StridedView view{SmallVector<int64_t>(diagonal), {}, 0};
   for (auto [dim, stride] : llvm::enumerate(strides))
@@ -122,8 +129,9 @@ static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
   view.strides.push_back(strides[dim1] + strides[dim2]);
   int64_t length = diagonal.back();
   IndexBuilder b(op.builder, op.loc);
-  Value offset = arith::IndexCastOp::create(
-      op.builder, op.loc, op.builder.getIndexType(), op.number(first).value);
+  Value offset =
+      arith::IndexCastOp::create(op.builder, op.loc, op.builder.getIndexType(),
+                                 op.number(args.getOffset()).value);
   offset = b.max(b.min(offset, b.constant(sizes[dim2] - length)),
                  b.constant(length - sizes[dim1]));
   Value zero = b.constant(0);
@@ -133,72 +141,80 @@ static StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
   return view;
 }
 
-static LogicalResult lowerDiagonal(OpLowering &op) {
+static LogicalResult lowerDiagonal(OpLowering &op, AtenDiagonalOp args) {
   Beginning beginning;
-  StridedView view =
-      readDiagonal(op, op.sizes(0), 1, op.resultSizes(), beginning);
-  return op.replaceWith(readView(op, op.tensor(0), view, beginning));
-}
-
-/// diagonal_scatter(self, src, offset, dim1, dim2)
-static LogicalResult lowerDiagonalScatter(OpLowering &op) {
-  Beginning beginning;
-  StridedView view = readDiagonal(op, op.sizes(0), 2, op.sizes(1), beginning);
+  StridedView view = readDiagonal(op, args, op.sizes(args.getSelf()),
+                                  op.resultSizes(), beginning);
   return op.replaceWith(
-      writeView(op, op.tensor(1), op.tensor(0), view, false, beginning));
+      readView(op, op.tensor(args.getSelf()), view, beginning));
 }
 
-/// diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
-static LogicalResult lowerDiagonalBackward(OpLowering &op) {
+static LogicalResult lowerDiagonalScatter(OpLowering &op,
+                                          AtenDiagonalScatterOp args) {
+  Beginning beginning;
+  StridedView view = readDiagonal(op, args, op.sizes(args.getSelf()),
+                                  op.sizes(args.getSrc()), beginning);
+  return op.replaceWith(writeView(op, op.tensor(args.getSrc()),
+                                  op.tensor(args.getSelf()), view, false,
+                                  beginning));
+}
+
+static LogicalResult lowerDiagonalBackward(OpLowering &op,
+                                           AtenDiagonalBackwardOp args) {
   Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
   Beginning beginning;
-  StridedView view =
-      readDiagonal(op, op.resultSizes(), 2, op.sizes(0), beginning);
-  return op.replaceWith(
-      writeView(op, op.tensor(0), zeros, view, false, beginning));
+  StridedView view = readDiagonal(op, args, op.resultSizes(),
+                                  op.sizes(args.getGradOutput()), beginning);
+  return op.replaceWith(writeView(op, op.tensor(args.getGradOutput()), zeros,
+                                  view, false, beginning));
 }
 
 //===----------------------------------------------------------------------===//
-// Sliding windows: arguments dim, size, step; the window is the last dimension
+// Sliding windows, whose elements are the last dimension of a view
 //===----------------------------------------------------------------------===//
 
-static LogicalResult lowerUnfold(OpLowering &op) {
+static LogicalResult lowerUnfold(OpLowering &op, AtenUnfoldOp args) {
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  int64_t dim = op.dimension(args.getDimension(), sizes.size());
   return op.replaceWith(
-      readView(op, op.tensor(0), readWindows(op, op.sizes(0), 1)));
+      readView(op, op.tensor(args.getSelf()),
+               windowsOf(sizes, dim, op.integer(args.getSize()),
+                         op.integer(args.getStep()))));
 }
 
-/// unfold_backward(grad_in, input_sizes, dim, size, step)
-///
 /// Like eager's kernel, adds only if windows overlap, and stores otherwise,
 /// because 0.0 + -0.0 would lose the sign.
-static LogicalResult lowerUnfoldBackward(OpLowering &op) {
-  int64_t size = op.integer(3), step = op.integer(4);
+static LogicalResult lowerUnfoldBackward(OpLowering &op,
+                                         AtenUnfoldBackwardOp args) {
+  ArrayRef<int64_t> sizes = op.resultSizes();
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  int64_t size = op.integer(args.getSize()), step = op.integer(args.getStep());
   bool overlaps = step < size;
   if (overlaps)
     assumeOrder(op.op, step, size);
   else
     assumeOrder(op.op, size - 1, step);
-  Value zeros = op.tensors.zeros(op.resultSizes(), op.resultDtype());
-  return op.replaceWith(writeView(
-      op, op.tensor(0), zeros, readWindows(op, op.resultSizes(), 2), overlaps));
+  Value zeros = op.tensors.zeros(sizes, op.resultDtype());
+  return op.replaceWith(writeView(op, op.tensor(args.getGradIn()), zeros,
+                                  windowsOf(sizes, dim, size, step), overlaps));
 }
 
 //===----------------------------------------------------------------------===//
 // Reversed and repeated elements
 //===----------------------------------------------------------------------===//
 
-/// flip(self, dims)
-static LogicalResult lowerFlip(OpLowering &op) {
-  ArrayRef<int64_t> sizes = op.sizes(0);
-  if (sizes.empty() || op.tensorType(0).getNumElements() == 0)
-    return op.replaceWith(op.tensor(0));
+static LogicalResult lowerFlip(OpLowering &op, AtenFlipOp args) {
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  Value self = op.tensor(args.getSelf());
+  if (sizes.empty() || ShapedType::getNumElements(sizes) == 0)
+    return op.replaceWith(self);
   StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
-  for (int64_t dim : op.integers(1)) {
-    dim += dim < 0 ? op.rank(0) : 0;
+  for (int64_t dim : op.integers(args.getDims())) {
+    dim += dim < 0 ? static_cast<int64_t>(sizes.size()) : 0;
     view.offset += (sizes[dim] - 1) * view.strides[dim];
     view.strides[dim] = -view.strides[dim];
   }
-  return op.replaceWith(readView(op, op.tensor(0), view));
+  return op.replaceWith(readView(op, self, view));
 }
 
 /// The source position of an element of a padded tensor; `pad` lists (front,
@@ -222,38 +238,40 @@ static SmallVector<Value> mirrorSource(IndexBuilder &b, ValueRange indices,
   return source;
 }
 
-/// reflection_pad and replication_pad: (self, padding)
-template <bool isReflection>
-static LogicalResult lowerMirrorPad(OpLowering &op) {
-  SmallVector<int64_t> pad = op.integers(1);
+/// reflection_pad and replication_pad
+template <bool isReflection, typename OpTy>
+static LogicalResult lowerMirrorPad(OpLowering &op, OpTy args) {
+  SmallVector<int64_t> pad = op.integers(args.getPadding());
+  Value self = args.getSelf();
   Value result = op.tensors.fromIndices(
       op.resultSizes(), op.resultType().getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
-        return b.extract(op.tensor(0), mirrorSource<isReflection>(
-                                           b, indices, op.sizes(0), pad));
+        return b.extract(op.tensor(self), mirrorSource<isReflection>(
+                                              b, indices, op.sizes(self), pad));
       });
   return op.replaceWith(result);
 }
 
-/// Gradients of reflection_pad and replication_pad: (grad_output, self,
-/// padding). Each source element gets the sum of its copies' gradients.
-template <bool isReflection>
-static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
-  SmallVector<int64_t> pad = op.integers(2);
+/// Gradients of reflection_pad and replication_pad: each source element gets
+/// the sum of its copies' gradients.
+template <bool isReflection, typename OpTy>
+static LogicalResult lowerMirrorPadBackward(OpLowering &op, OpTy args) {
+  SmallVector<int64_t> pad = op.integers(args.getPadding());
+  Value gradOutput = args.getGradOutput();
   Type compute = computeDtypeOf(op.resultDtype());
   Value zeros = op.tensors.zeros(op.resultSizes(), compute);
   if (op.resultType().getNumElements() == 0)
     return op.replaceWith(op.tensors.zeros(op.resultSizes(), op.resultDtype()));
   Value sum = op.tensors.loop(
-      op.sizes(0), zeros,
+      op.sizes(gradOutput), zeros,
       [&](OpBuilder &nested, Location loc, ValueRange indices, Value carried) {
         IndexBuilder b(nested, loc);
         ScalarBuilder s(nested, loc, compute);
         SmallVector<Value> target =
             mirrorSource<isReflection>(b, indices, op.resultSizes(), pad);
-        Value gradient =
-            s.convert(b.extract(op.tensor(0), indices), op.dtype(0), compute);
+        Value gradient = s.convert(b.extract(op.tensor(gradOutput), indices),
+                                   op.dtype(gradOutput), compute);
         Value total = s.add(b.extract(carried, target), gradient);
         return b.insert(total, carried, target);
       });
@@ -261,7 +279,7 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Nearest neighbors: (self or grad_output, ..., scales_h, scales_w)
+// Nearest neighbors
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -271,8 +289,8 @@ namespace {
 /// rows instead.
 class NearestRows {
 public:
-  /// `scale`: the position of the op's operand, a float or none.
-  NearestRows(OpLowering &op, int64_t input, int64_t output, unsigned scale)
+  /// `scale`: an argument of the op, a float or none.
+  NearestRows(OpLowering &op, int64_t input, int64_t output, Value scale)
       : op(op), input(input), output(output),
         isComputed(isForAllSizes(op.op) || op.isParameter(scale)) {
     if (!isComputed)
@@ -325,7 +343,7 @@ public:
 private:
   /// Emits `toSource` and `toResult`. A scale that isn't positive is ignored,
   /// as in `compute_scales_value` (aten/src/ATen/native/UpSample.h).
-  void addFactors(unsigned scale) {
+  void addFactors(Value scale) {
     ScalarBuilder narrow(op.builder, op.loc, op.builder.getF32Type());
     toSource = narrow.constant(nearestScale(input, output, {}));
     toResult = narrow.constant(nearestScale(output, input, {}));
@@ -369,11 +387,11 @@ private:
 };
 } // namespace
 
-/// upsample_nearest2d(self, output_size, scales_h, scales_w)
-static LogicalResult lowerUpsampleNearest(OpLowering &op) {
-  ArrayRef<int64_t> in = op.sizes(0), out = op.resultSizes();
-  NearestRows rows(op, in[2], out[2], 2);
-  NearestRows columns(op, in[3], out[3], 3);
+static LogicalResult lowerUpsampleNearest(OpLowering &op,
+                                          AtenUpsampleNearest2dOp args) {
+  ArrayRef<int64_t> in = op.sizes(args.getSelf()), out = op.resultSizes();
+  NearestRows rows(op, in[2], out[2], args.getScalesH());
+  NearestRows columns(op, in[3], out[3], args.getScalesW());
   rows.addSources();
   columns.addSources();
   Value result = op.tensors.fromIndices(
@@ -382,22 +400,25 @@ static LogicalResult lowerUpsampleNearest(OpLowering &op) {
         IndexBuilder b(nested, loc);
         Value row = rows.source(b, indices[2]);
         Value column = columns.source(b, indices[3]);
-        return b.extract(op.tensor(0), {indices[0], indices[1], row, column});
+        return b.extract(op.tensor(args.getSelf()),
+                         {indices[0], indices[1], row, column});
       });
   return op.replaceWith(result);
 }
 
-/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales_h,
-/// scales_w). Each element sums the gradients of its copies, which are
-/// neighbors, so elements are independent of each other.
-static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
-  ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(0);
+/// Each element sums the gradients of its copies, which are neighbors, so
+/// elements are independent of each other.
+static LogicalResult
+lowerUpsampleNearestBackward(OpLowering &op,
+                             AtenUpsampleNearest2dBackwardOp args) {
+  Value gradOutput = args.getGradOutput();
+  ArrayRef<int64_t> in = op.resultSizes(), out = op.sizes(gradOutput);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
   SmallVector<NearestRows, 2> rows;
-  for (int64_t dim : {2, 3}) {
-    rows.emplace_back(op, in[dim], out[dim], dim + 1);
-    rows.back().addFirstCopies();
-  }
+  rows.emplace_back(op, in[2], out[2], args.getScalesH());
+  rows.emplace_back(op, in[3], out[3], args.getScalesW());
+  for (NearestRows &dim : rows)
+    dim.addFirstCopies();
   Value result = op.tensors.fromIndices(
       in, op.resultType().getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
@@ -414,9 +435,10 @@ static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
                 ValueRange carried) {
               IndexBuilder b(inner, loc);
               ScalarBuilder s(inner, loc, compute);
-              Value gradient = b.extract(
-                  op.tensor(0), {indices[0], indices[1], copy[0], copy[1]});
-              gradient = s.convert(gradient, op.dtype(0), compute);
+              Value gradient =
+                  b.extract(op.tensor(gradOutput),
+                            {indices[0], indices[1], copy[0], copy[1]});
+              gradient = s.convert(gradient, op.dtype(gradOutput), compute);
               return scf::ValueVector{s.add(carried[0], gradient)};
             });
         return s.convert(nest.results[0], compute, dtype);
@@ -425,23 +447,26 @@ static LogicalResult lowerUpsampleNearestBackward(OpLowering &op) {
 }
 
 void torch_ltc::populateStridedLowerings(LoweringTable &table) {
-  table.add("aten.as_strided", lowerAsStrided, {3});
-  table.add("aten.as_strided_scatter", lowerAsStridedScatter, {4});
-  table.add("aten.diagonal", lowerDiagonal, {1});
-  table.add("aten.diagonal_scatter", lowerDiagonalScatter, {2});
-  table.add("aten.diagonal_backward", lowerDiagonalBackward, {2});
-  table.add("aten.unfold", lowerUnfold);
-  table.add("aten.unfold_backward", lowerUnfoldBackward);
-  table.add("aten.flip", lowerFlip);
-  for (StringRef dims : {"1d", "2d", "3d"}) {
-    std::string reflection = ("aten.reflection_pad" + dims).str();
-    std::string replication = ("aten.replication_pad" + dims).str();
-    table.add(reflection, lowerMirrorPad<true>);
-    table.add(replication, lowerMirrorPad<false>);
-    table.add(reflection + "_backward", lowerMirrorPadBackward<true>);
-    table.add(replication + "_backward", lowerMirrorPadBackward<false>);
-  }
-  table.add("aten.upsample_nearest2d", lowerUpsampleNearest, {2, 3});
-  table.add("aten.upsample_nearest2d_backward", lowerUpsampleNearestBackward,
-            {3, 4});
+  table.add(lowerAsStrided);
+  table.add(lowerAsStridedScatter);
+  table.add(lowerDiagonal);
+  table.add(lowerDiagonalScatter);
+  table.add(lowerDiagonalBackward);
+  table.add(lowerUnfold);
+  table.add(lowerUnfoldBackward);
+  table.add(lowerFlip);
+  table.add(lowerMirrorPad<true, AtenReflectionPad1dOp>);
+  table.add(lowerMirrorPad<true, AtenReflectionPad2dOp>);
+  table.add(lowerMirrorPad<true, AtenReflectionPad3dOp>);
+  table.add(lowerMirrorPadBackward<true, AtenReflectionPad1dBackwardOp>);
+  table.add(lowerMirrorPadBackward<true, AtenReflectionPad2dBackwardOp>);
+  table.add(lowerMirrorPadBackward<true, AtenReflectionPad3dBackwardOp>);
+  table.add(lowerMirrorPad<false, AtenReplicationPad1dOp>);
+  table.add(lowerMirrorPad<false, AtenReplicationPad2dOp>);
+  table.add(lowerMirrorPad<false, AtenReplicationPad3dOp>);
+  table.add(lowerMirrorPadBackward<false, AtenReplicationPad1dBackwardOp>);
+  table.add(lowerMirrorPadBackward<false, AtenReplicationPad2dBackwardOp>);
+  table.add(lowerMirrorPadBackward<false, AtenReplicationPad3dBackwardOp>);
+  table.add(lowerUpsampleNearest);
+  table.add(lowerUpsampleNearestBackward);
 }

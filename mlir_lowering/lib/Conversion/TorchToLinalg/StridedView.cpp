@@ -29,16 +29,8 @@ SmallVector<int64_t> StridedView::positions() const {
   return result;
 }
 
-StridedView torch_ltc::readStrides(OpLowering &op, unsigned first) {
-  return {op.integers(first), op.integers(first + 1),
-          op.optionalInteger(first + 2).value_or(0)};
-}
-
-StridedView torch_ltc::readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
-                                    unsigned first) {
-  int64_t offset = op.integer(first);
-  int64_t dim1 = op.dimension(first + 1, sizes.size());
-  int64_t dim2 = op.dimension(first + 2, sizes.size());
+StridedView torch_ltc::diagonalOf(ArrayRef<int64_t> sizes, int64_t offset,
+                                  int64_t dim1, int64_t dim2) {
   SmallVector<int64_t> strides = rowMajorStrides(sizes);
   StridedView view;
   for (auto [dim, size] : llvm::enumerate(sizes)) {
@@ -57,10 +49,8 @@ StridedView torch_ltc::readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
   return view;
 }
 
-StridedView torch_ltc::readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
-                                   unsigned first) {
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t size = op.integer(first + 1), step = op.integer(first + 2);
+StridedView torch_ltc::windowsOf(ArrayRef<int64_t> sizes, int64_t dim,
+                                 int64_t size, int64_t step) {
   StridedView view{SmallVector<int64_t>(sizes), rowMajorStrides(sizes), 0};
   // A tensor of rank 0 is treated as a tensor of sizes [1].
   if (sizes.empty())

@@ -19,20 +19,32 @@ struct StridedView {
   SmallVector<int64_t> positions() const;
 };
 
-/// Reads the arguments size, stride, storage_offset, which begin at position
-/// `first`. The tracer's tensors are contiguous, so the storage has the
-/// tensor's elements in row-major order.
-StridedView readStrides(OpLowering &op, unsigned first);
+/// The diagonal of a tensor of the sizes `sizes`; it is the view's last
+/// dimension.
+StridedView diagonalOf(ArrayRef<int64_t> sizes, int64_t offset, int64_t dim1,
+                       int64_t dim2);
 
-/// Reads the arguments offset, dim1, dim2, which begin at position `first`, for
-/// a tensor of the sizes `sizes`; the diagonal is the view's last dimension.
-StridedView readDiagonal(OpLowering &op, ArrayRef<int64_t> sizes,
-                         unsigned first);
+/// The sliding windows along a dimension of a tensor of the sizes `sizes`; the
+/// window is the view's last dimension.
+StridedView windowsOf(ArrayRef<int64_t> sizes, int64_t dim, int64_t size,
+                      int64_t step);
 
-/// Reads the arguments dim, size, step of sliding windows, which begin at
-/// position `first`; the window is the view's last dimension.
-StridedView readWindows(OpLowering &op, ArrayRef<int64_t> sizes,
-                        unsigned first);
+/// The view that an as_strided refers to. The tracer's tensors are contiguous,
+/// so the storage has the tensor's elements in row-major order.
+template <typename OpTy>
+StridedView readStrides(const OpLowering &op, OpTy args) {
+  return {op.integers(args.getSize()), op.integers(args.getStride()),
+          op.optionalInteger(args.getStorageOffset()).value_or(0)};
+}
+
+/// The diagonal that an op reads or writes in a tensor of the sizes `sizes`.
+template <typename OpTy>
+StridedView readDiagonal(const OpLowering &op, OpTy args,
+                         ArrayRef<int64_t> sizes) {
+  return diagonalOf(sizes, op.integer(args.getOffset()),
+                    op.dimension(args.getDim1(), sizes.size()),
+                    op.dimension(args.getDim2(), sizes.size()));
+}
 
 /// The scale of an upsample_nearest, which torch computes in float32: input /
 /// output, unless the reciprocal of the scale is given.

@@ -114,7 +114,7 @@ static std::optional<unsigned> findUnknown(Operation *op,
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     Value value = operand.get();
-    bool mayBeParameter = llvm::is_contained(entry.runtimeNumbers, position);
+    bool mayBeParameter = llvm::is_contained(entry.dynamicScalars, position);
     if (isa<torch::ListType>(value.getType())) {
       auto list = value.getDefiningOp<torch::PrimListConstructOp>();
       if (!list || !isKnownList(list, mayBeParameter))

@@ -3,11 +3,13 @@
 #include "TensorLowering.h"
 
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 
 #include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// zeros, ones, and empty, which is filled with 0 so that no run depends on
 /// earlier contents of memory.
@@ -17,26 +19,41 @@ static LogicalResult lowerConstantFill(TensorLowering &op) {
       op.target.splat(op.resultSizes(), op.scalar(op.resultDtype(), value)));
 }
 
-/// full and similar ops; the fill value is argument `position`.
-template <unsigned position>
-static LogicalResult lowerFull(TensorLowering &op) {
-  Value number = op.numberTensor(position, op.resultDtype());
-  return op.replaceWith(op.target.broadcast(number, op.resultSizes()));
+/// `number`: an argument of the op.
+static LogicalResult fillWith(TensorLowering &op, Value number) {
+  return op.replaceWith(op.target.broadcast(
+      op.numberTensor(number, op.resultDtype()), op.resultSizes()));
 }
 
-/// fill.Tensor(self, value)
-static LogicalResult lowerFillTensor(TensorLowering &op) {
-  Value value = op.operandAs(1, op.resultDtype());
+template <typename OpTy>
+static LogicalResult lowerFull(TensorLowering &op, OpTy args) {
+  return fillWith(op, args.getFillValue());
+}
+
+static LogicalResult lowerFillScalar(TensorLowering &op,
+                                     AtenFillScalarOp args) {
+  return fillWith(op, args.getValue());
+}
+
+static LogicalResult lowerScalarTensor(TensorLowering &op,
+                                       AtenScalarTensorOp args) {
+  return fillWith(op, args.getS());
+}
+
+static LogicalResult lowerFillTensor(TensorLowering &op,
+                                     AtenFillTensorOp args) {
+  Value value = op.operandAs(args.getValue(), op.resultDtype());
   return op.replaceWith(op.target.broadcast(value, op.resultSizes()));
 }
 
 static LogicalResult lowerNumToTensor(TensorLowering &op) {
+  Value argument = cast<torch::PrimNumToTensorScalarOp>(op.op).getNumber();
+  NumberOperand number = op.number(argument);
   // A dynamic scalar of the result's dtype is already the result, even in a
   // target without float64, which represents a float as float32.
-  Type dtype = op.resultDtype();
-  if (!op.number(0).constant && op.number(0).dtype == dtype)
-    return op.replaceWith(op.tensor(0));
-  return op.replaceWith(op.numberTensor(0, dtype));
+  if (!number.constant && number.dtype == op.resultDtype())
+    return op.replaceWith(op.tensor(argument));
+  return fillWith(op, argument);
 }
 
 static LogicalResult lowerLiteral(TensorLowering &op) {
@@ -85,15 +102,17 @@ static LogicalResult makeRange(TensorLowering &op, std::optional<double> start,
       op.constantIntegers(op.resultSizes(), values, elementType));
 }
 
-/// arange(end), arange.start(start, end), arange.start_step(start, end, step)
-static LogicalResult lowerArange(TensorLowering &op) {
+static LogicalResult lowerArange(TensorLowering &op, AtenArangeOp) {
   return makeRange(op, 0, 1);
 }
-static LogicalResult lowerArangeStart(TensorLowering &op) {
-  return makeRange(op, op.number(0).asDouble(), 1);
+static LogicalResult lowerArangeStart(TensorLowering &op,
+                                      AtenArangeStartOp args) {
+  return makeRange(op, op.number(args.getStart()).asDouble(), 1);
 }
-static LogicalResult lowerArangeStep(TensorLowering &op) {
-  return makeRange(op, op.number(0).asDouble(), op.number(2).asDouble());
+static LogicalResult lowerArangeStep(TensorLowering &op,
+                                     AtenArangeStartStepOp args) {
+  return makeRange(op, op.number(args.getStart()).asDouble(),
+                   op.number(args.getStep()).asDouble());
 }
 
 /// eye(n) and eye.m(n, m)
@@ -113,17 +132,18 @@ void torch_ltc::populateConstructorTensorLowerings(TensorLoweringTable &table) {
     table.add(name, lowerConstantFill<0>);
   for (StringRef name : {"aten.ones", "aten.ones_like", "aten.new_ones"})
     table.add(name, lowerConstantFill<1>);
-  table.add("aten.full", lowerFull<1>, {1});
-  table.add("aten.full_like", lowerFull<1>, {1});
-  table.add("aten.new_full", lowerFull<2>, {2});
-  table.add("aten.fill.Scalar", lowerFull<1>, {1});
-  table.add("aten.scalar_tensor", lowerFull<0>, {0});
-  table.add("aten.fill.Tensor", lowerFillTensor);
-  table.add("prim.NumToTensor.Scalar", lowerNumToTensor, {0});
+  table.add(lowerFull<AtenFullOp>);
+  table.add(lowerFull<AtenFullLikeOp>);
+  table.add(lowerFull<AtenNewFullOp>);
+  table.add(lowerFillScalar);
+  table.add(lowerScalarTensor);
+  table.add(lowerFillTensor);
+  table.add("prim.NumToTensor.Scalar", lowerNumToTensor,
+            /*dynamicScalars=*/{0});
   table.add("vtensor.literal", lowerLiteral);
-  table.add("aten.arange", lowerArange, {0});
-  table.add("aten.arange.start", lowerArangeStart, {0, 1});
-  table.add("aten.arange.start_step", lowerArangeStep, {0, 1, 2});
+  table.add(lowerArange);
+  table.add(lowerArangeStart);
+  table.add(lowerArangeStep);
   table.add("aten.eye", lowerEye);
   table.add("aten.eye.m", lowerEye);
 }

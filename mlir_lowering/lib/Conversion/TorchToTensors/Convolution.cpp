@@ -20,8 +20,11 @@
 
 #include "../TorchToLinalg/OpArguments.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_convolution.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 static SmallVector<int64_t> ones(size_t count) {
   return SmallVector<int64_t>(count, 1);
@@ -126,56 +129,56 @@ static Value weightGradient(TensorLowering &op, Value input, Value gradient,
   return groups == 1 ? parts[0] : op.target.concatenate(parts, 0);
 }
 
-static LogicalResult check(TensorLowering &op) {
-  if (!isa<FloatType>(op.dtype(0)))
+/// Checks the tensors of which the convolution is computed.
+static LogicalResult check(TensorLowering &op, Value a, Value b) {
+  if (!isa<FloatType>(op.dtype(a)))
     return op.fail("its dtype isn't a float");
-  for (unsigned i = 0; i < 2; ++i)
-    if (op.tensorType(i).getNumElements() == 0)
+  for (Value argument : {a, b})
+    if (op.tensorType(argument).getNumElements() == 0)
       return op.fail("a tensor has no elements");
   return success();
 }
 
-/// The operand in its compute dtype: 16-bit floats are multiplied and summed in
-/// float32, and rounded once.
-static Value factor(TensorLowering &op, unsigned position) {
-  return op.operandAs(position, computeDtypeOf(op.dtype(position)));
+/// The argument in its compute dtype: 16-bit floats are multiplied and summed
+/// in float32, and rounded once.
+static Value factor(TensorLowering &op, Value argument) {
+  return op.operandAs(argument, computeDtypeOf(op.dtype(argument)));
 }
 
-static Value rounded(TensorLowering &op, Value result) {
-  return op.convert(result, computeDtypeOf(op.dtype(0)), op.dtype(0));
-}
-
-/// convolution(input, weight, bias, stride, padding, dilation, transposed,
-/// output_padding, groups)
-static LogicalResult lowerConvolution(TensorLowering &op) {
-  if (failed(check(op)))
+static LogicalResult lowerConvolution(TensorLowering &op,
+                                      AtenConvolutionOp args) {
+  if (failed(check(op, args.getInput(), args.getWeight())))
     return failure();
-  ConvolutionArguments arguments(op, 3, op.rank(0) - 2);
-  Value input = factor(op, 0), weight = factor(op, 1);
+  ConvolutionArguments arguments(op, args);
+  Type dtype = op.dtype(args.getInput()), compute = computeDtypeOf(dtype);
+  Value input = factor(op, args.getInput());
+  Value weight = factor(op, args.getWeight());
   Value result =
       arguments.transposed
           ? inputGradient(op, input, weight, op.resultSizes(), arguments)
           : output(op, input, weight, arguments);
-  if (!op.isNone(2)) {
+  if (!op.isNone(args.getBias())) {
     SmallVector<int64_t> sizes(arguments.spatialRank() + 1, 1);
-    sizes[0] = op.sizes(2)[0];
-    Value bias = op.target.reshape(factor(op, 2), sizes);
-    result = op.add(result, bias, computeDtypeOf(op.dtype(0)));
+    sizes[0] = op.sizes(args.getBias())[0];
+    Value bias = op.target.reshape(factor(op, args.getBias()), sizes);
+    result = op.add(result, bias, compute);
   }
-  return op.replaceWith(rounded(op, result));
+  return op.replaceWith(op.convert(result, compute, dtype));
 }
 
-/// convolution_backward(grad_output, input, weight, bias_sizes, stride,
-/// padding, dilation, transposed, output_padding, groups, output_mask)
-static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
-  if (failed(check(op)))
+static LogicalResult lowerConvolutionBackward(TensorLowering &op,
+                                              AtenConvolutionBackwardOp args) {
+  if (failed(check(op, args.getGradOutput(), args.getInput())))
     return failure();
-  ConvolutionArguments arguments(op, 4, op.rank(0) - 2);
+  ConvolutionArguments arguments(op, args);
+  Type dtype = op.dtype(args.getGradOutput()), compute = computeDtypeOf(dtype);
   // The gradients of a transposed convolution are those of the plain
   // convolution with input and output exchanged.
   bool transposed = arguments.transposed;
-  SmallVector<int64_t> mask = op.integers(10);
-  Value gradient = factor(op, 0), input = factor(op, 1), weight = factor(op, 2);
+  SmallVector<int64_t> mask = op.integers(args.getOutputMask());
+  Value gradient = factor(op, args.getGradOutput());
+  Value input = factor(op, args.getInput());
+  Value weight = factor(op, args.getWeight());
   SmallVector<Value> results;
   for (unsigned i = 0; i < 3; ++i) {
     Value result;
@@ -184,7 +187,7 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
       continue;
     }
     if (!mask[i])
-      result = op.zeros(op.resultSizes(i), computeDtypeOf(op.dtype(0)));
+      result = op.zeros(op.resultSizes(i), compute);
     else if (i == 0)
       result = transposed ? output(op, gradient, weight, arguments)
                           : inputGradient(op, gradient, weight,
@@ -195,15 +198,16 @@ static LogicalResult lowerConvolutionBackward(TensorLowering &op) {
                               arguments);
     else {
       SmallVector<int64_t> dims{0};
-      llvm::append_range(dims, llvm::seq<int64_t>(2, op.rank(0)));
+      llvm::append_range(dims,
+                         llvm::seq<int64_t>(2, op.rank(args.getGradOutput())));
       result = op.target.reduce(ReductionKind::Sum, gradient, dims);
     }
-    results.push_back(rounded(op, result));
+    results.push_back(op.convert(result, compute, dtype));
   }
   return op.replaceWith(results);
 }
 
 void torch_ltc::populateConvolutionTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.convolution", lowerConvolution);
-  table.add("aten.convolution_backward", lowerConvolutionBackward);
+  table.add(lowerConvolution);
+  table.add(lowerConvolutionBackward);
 }

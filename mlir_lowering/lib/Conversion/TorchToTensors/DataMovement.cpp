@@ -4,8 +4,11 @@
 
 #include "../TorchToLinalg/OpArguments.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 //===----------------------------------------------------------------------===//
 // Reshapes and permutations
@@ -13,38 +16,42 @@ using namespace mlir::torch_ltc;
 
 /// view, squeeze, unsqueeze and similar ops: `replaceWith` reshapes the operand
 /// to the result type.
-static LogicalResult lowerReshape(TensorLowering &op) {
-  return op.replaceWith(op.tensor(0));
+template <typename OpTy>
+static LogicalResult lowerReshape(TensorLowering &op, OpTy args) {
+  return op.replaceWith(op.tensor(args.getSelf()));
 }
 
-static LogicalResult lowerPermute(TensorLowering &op) {
-  return op.replaceWith(op.target.transpose(op.tensor(0), permutationOf(op)));
+static LogicalResult lowerPermute(TensorLowering &op, AtenPermuteOp args) {
+  return op.replaceWith(
+      op.target.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
 }
 
-/// transpose.int(self, dim0, dim1) and t(self)
-static LogicalResult lowerTranspose(TensorLowering &op) {
-  if (op.rank(0) < 2)
-    return op.replaceWith(op.tensor(0));
-  return op.replaceWith(op.target.transpose(op.tensor(0), transpositionOf(op)));
+/// transpose.int and t
+template <typename OpTy>
+static LogicalResult lowerTranspose(TensorLowering &op, OpTy args) {
+  if (op.rank(args.getSelf()) < 2)
+    return op.replaceWith(op.tensor(args.getSelf()));
+  return op.replaceWith(
+      op.target.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
 }
 
-static LogicalResult lowerExpand(TensorLowering &op) {
-  return op.replaceWith(op.target.broadcast(op.tensor(0), op.resultSizes()));
+static LogicalResult lowerExpand(TensorLowering &op, AtenExpandOp args) {
+  return op.replaceWith(
+      op.target.broadcast(op.tensor(args.getSelf()), op.resultSizes()));
 }
 
-/// repeat(self, repeats)
-static LogicalResult lowerRepeat(TensorLowering &op) {
-  RepeatedSizes sizes(op);
-  Value input = op.target.reshape(op.tensor(0), sizes.split);
+static LogicalResult lowerRepeat(TensorLowering &op, AtenRepeatOp args) {
+  RepeatedSizes sizes(op, args);
+  Value input = op.target.reshape(op.tensor(args.getSelf()), sizes.split);
   return op.replaceWith(op.target.broadcast(input, sizes.repeated));
 }
 
-/// flip(self, dims)
-static LogicalResult lowerFlip(TensorLowering &op) {
-  if (op.isEmptyList(1) || op.rank(0) == 0)
-    return op.replaceWith(op.tensor(0));
-  return op.replaceWith(
-      op.target.reverse(op.tensor(0), op.dimensions(1, op.rank(0))));
+static LogicalResult lowerFlip(TensorLowering &op, AtenFlipOp args) {
+  if (op.isEmptyList(args.getDims()) || op.rank(args.getSelf()) == 0)
+    return op.replaceWith(op.tensor(args.getSelf()));
+  return op.replaceWith(op.target.reverse(
+      op.tensor(args.getSelf()),
+      op.dimensions(args.getDims(), op.rank(args.getSelf()))));
 }
 
 //===----------------------------------------------------------------------===//
@@ -58,24 +65,22 @@ struct Slice {
 };
 } // namespace
 
-/// Reads the arguments dim, start, end, step, which begin at position `first`,
-/// for a tensor of the sizes `sizes`.
-static Slice readSlice(TensorLowering &op, ArrayRef<int64_t> sizes,
-                       unsigned first) {
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t start = clampIndex(op.optionalInteger(first + 1), 0, sizes[dim]);
-  int64_t end =
-      clampIndex(op.optionalInteger(first + 2), sizes[dim], sizes[dim]);
-  int64_t step = op.integer(first + 3);
+/// The slice of a tensor of the sizes `sizes`.
+template <typename OpTy>
+static Slice readSlice(TensorLowering &op, OpTy args, ArrayRef<int64_t> sizes) {
+  int64_t dim = op.dimension(args.getDim(), sizes.size()), size = sizes[dim];
+  int64_t start = clampIndex(op.optionalInteger(args.getStart()), 0, size);
+  int64_t end = clampIndex(op.optionalInteger(args.getEnd()), size, size);
+  int64_t step = op.integer(args.getStep());
   return {dim, start, end > start ? (end - start + step - 1) / step : 0, step};
 }
 
-/// Reads the arguments dim, index, which begin at position `first`, as a slice
-/// of size 1.
-static Slice readSelection(TensorLowering &op, ArrayRef<int64_t> sizes,
-                           unsigned first) {
-  int64_t dim = op.dimension(first, sizes.size());
-  int64_t index = op.integer(first + 1);
+/// The selected part of a tensor of the sizes `sizes`, as a slice of size 1.
+template <typename OpTy>
+static Slice readSelection(TensorLowering &op, OpTy args,
+                           ArrayRef<int64_t> sizes) {
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
+  int64_t index = op.integer(args.getIndex());
   return {dim, index < 0 ? index + sizes[dim] : index, 1, 1};
 }
 
@@ -120,41 +125,42 @@ static LogicalResult insert(TensorLowering &op, Value source, Value tensor,
                                   spreadSource, tensor));
 }
 
-/// slice.Tensor(self, dim, start, end, step)
-static LogicalResult lowerSlice(TensorLowering &op) {
+static LogicalResult lowerSlice(TensorLowering &op, AtenSliceTensorOp args) {
+  return op.replaceWith(extract(op, op.tensor(args.getSelf()),
+                                readSlice(op, args, op.sizes(args.getSelf()))));
+}
+
+static LogicalResult lowerSelect(TensorLowering &op, AtenSelectIntOp args) {
   return op.replaceWith(
-      extract(op, op.tensor(0), readSlice(op, op.sizes(0), 1)));
+      extract(op, op.tensor(args.getSelf()),
+              readSelection(op, args, op.sizes(args.getSelf()))));
 }
 
-/// select.int(self, dim, index)
-static LogicalResult lowerSelect(TensorLowering &op) {
-  return op.replaceWith(
-      extract(op, op.tensor(0), readSelection(op, op.sizes(0), 1)));
+static LogicalResult lowerSliceScatter(TensorLowering &op,
+                                       AtenSliceScatterOp args) {
+  return insert(op, op.operandAs(args.getSrc(), op.resultDtype()),
+                op.tensor(args.getSelf()),
+                readSlice(op, args, op.sizes(args.getSelf())));
 }
 
-/// slice_scatter(self, src, dim, start, end, step)
-static LogicalResult lowerSliceScatter(TensorLowering &op) {
-  return insert(op, op.operandAs(1, op.resultDtype()), op.tensor(0),
-                readSlice(op, op.sizes(0), 2));
+static LogicalResult lowerSelectScatter(TensorLowering &op,
+                                        AtenSelectScatterOp args) {
+  return insert(op, op.operandAs(args.getSrc(), op.resultDtype()),
+                op.tensor(args.getSelf()),
+                readSelection(op, args, op.sizes(args.getSelf())));
 }
 
-/// select_scatter(self, src, dim, index)
-static LogicalResult lowerSelectScatter(TensorLowering &op) {
-  return insert(op, op.operandAs(1, op.resultDtype()), op.tensor(0),
-                readSelection(op, op.sizes(0), 2));
-}
-
-/// slice_backward(grad_output, input_sizes, dim, start, end, step)
-static LogicalResult lowerSliceBackward(TensorLowering &op) {
-  return op.replaceWith(spread(op, op.tensor(0),
-                               readSlice(op, op.resultSizes(), 2),
+static LogicalResult lowerSliceBackward(TensorLowering &op,
+                                        AtenSliceBackwardOp args) {
+  return op.replaceWith(spread(op, op.tensor(args.getGradOutput()),
+                               readSlice(op, args, op.resultSizes()),
                                op.resultSizes(), op.resultDtype()));
 }
 
-/// select_backward(grad_output, input_sizes, dim, index)
-static LogicalResult lowerSelectBackward(TensorLowering &op) {
-  return op.replaceWith(spread(op, op.tensor(0),
-                               readSelection(op, op.resultSizes(), 2),
+static LogicalResult lowerSelectBackward(TensorLowering &op,
+                                         AtenSelectBackwardOp args) {
+  return op.replaceWith(spread(op, op.tensor(args.getGradOutput()),
+                               readSelection(op, args, op.resultSizes()),
                                op.resultSizes(), op.resultDtype()));
 }
 
@@ -162,25 +168,26 @@ static LogicalResult lowerSelectBackward(TensorLowering &op) {
 // Concatenation, pads and triangles
 //===----------------------------------------------------------------------===//
 
-/// cat(tensors, dim). Tensors without elements are omitted. Among them, those
-/// of shape [0] may have a different rank than the others: torch ignores them,
-/// because [0] was once the only empty shape.
-static LogicalResult lowerCat(TensorLowering &op) {
+/// Tensors without elements are omitted. Among them, those of shape [0] may
+/// have a different rank than the others: torch ignores them, because [0] was
+/// once the only empty shape.
+static LogicalResult lowerCat(TensorLowering &op, AtenCatOp args) {
   SmallVector<Value> parts;
-  for (auto [tensor, dtype] :
-       llvm::zip(op.tensorList(0), op.tensorListDtypes(0)))
+  for (auto [tensor, dtype] : llvm::zip(op.tensorList(args.getTensors()),
+                                        op.tensorListDtypes(args.getTensors())))
     if (TensorTarget::typeOf(tensor).getNumElements() > 0)
       parts.push_back(op.convert(tensor, dtype, op.resultDtype()));
   if (parts.empty())
     return op.replaceWith(op.zeros(op.resultSizes(), op.resultDtype()));
-  int64_t dim = op.dimension(1, op.resultSizes().size());
+  int64_t dim = op.dimension(args.getDim(), op.resultSizes().size());
   return op.replaceWith(op.target.concatenate(parts, dim));
 }
 
-/// roll(self, shifts, dims): the end of each dimension moves to its front.
-static LogicalResult lowerRoll(TensorLowering &op) {
-  SmallVector<int64_t> shifts = op.integers(1), dims = op.integers(2);
-  Value tensor = op.tensor(0);
+/// The end of each dimension moves to its front.
+static LogicalResult lowerRoll(TensorLowering &op, AtenRollOp args) {
+  SmallVector<int64_t> shifts = op.integers(args.getShifts());
+  SmallVector<int64_t> dims = op.integers(args.getDims());
+  Value tensor = op.tensor(args.getSelf());
   if (dims.empty()) {
     tensor = op.flatten(tensor);
     dims = {0};
@@ -198,28 +205,31 @@ static LogicalResult lowerRoll(TensorLowering &op) {
   return op.replaceWith(tensor);
 }
 
-/// constant_pad_nd(self, pad, value): `pad` lists (front, back), starting with
-/// the last dimension; negative pads crop.
-static LogicalResult lowerConstantPad(TensorLowering &op) {
-  std::optional<double> value = op.number(2).asDouble();
-  if (!value)
-    return op.fail("the value isn't a constant");
-  SmallVector<int64_t> pad = op.integers(1);
-  int64_t rank = op.rank(0);
+/// `pad` lists (front, back), starting with the last dimension; negative pads
+/// crop.
+static LogicalResult lowerConstantPad(TensorLowering &op,
+                                      AtenConstantPadNdOp args) {
+  double value = op.floating(args.getValue());
+  SmallVector<int64_t> pad = op.integers(args.getPad());
+  int64_t rank = op.rank(args.getSelf());
   SmallVector<int64_t> low(rank, 0), high(rank, 0), interior(rank, 0);
   for (size_t i = 0; i + 1 < pad.size(); i += 2) {
     int64_t dim = rank - 1 - static_cast<int64_t>(i / 2);
     low[dim] = pad[i];
     high[dim] = pad[i + 1];
   }
-  return op.replaceWith(op.target.pad(op.tensor(0), low, high, interior,
-                                      op.scalar(op.resultDtype(), *value)));
+  return op.replaceWith(op.target.pad(op.tensor(args.getSelf()), low, high,
+                                      interior,
+                                      op.scalar(op.resultDtype(), value)));
 }
 
-/// tril and triu: (self, diagonal)
-template <bool isLower> static LogicalResult lowerTriangle(TensorLowering &op) {
-  int64_t rank = op.rank(0), diagonal = op.integer(1);
-  int64_t rows = op.sizes(0)[rank - 2], columns = op.sizes(0)[rank - 1];
+/// tril and triu
+template <bool isLower, typename OpTy>
+static LogicalResult lowerTriangle(TensorLowering &op, OpTy args) {
+  int64_t rank = op.rank(args.getSelf());
+  int64_t diagonal = op.integer(args.getDiagonal());
+  int64_t rows = op.sizes(args.getSelf())[rank - 2];
+  int64_t columns = op.sizes(args.getSelf())[rank - 1];
   SmallVector<bool> kept;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column)
@@ -229,31 +239,33 @@ template <bool isLower> static LogicalResult lowerTriangle(TensorLowering &op) {
   sizes[rank - 2] = rows;
   sizes[rank - 1] = columns;
   Value zero = op.zeros(SmallVector<int64_t>(rank, 1), op.resultDtype());
-  return op.replaceWith(
-      op.select(op.constantBooleans(sizes, kept), op.tensor(0), zero));
+  return op.replaceWith(op.select(op.constantBooleans(sizes, kept),
+                                  op.tensor(args.getSelf()), zero));
 }
 
 void torch_ltc::populateDataMovementTensorLowerings(
     TensorLoweringTable &table) {
-  for (StringRef name :
-       {"aten.view", "aten._unsafe_view", "aten.unsqueeze", "aten.squeeze",
-        "aten.squeeze.dim", "aten.squeeze.dims"})
-    table.add(name, lowerReshape);
-  table.add("aten.permute", lowerPermute);
-  table.add("aten.transpose.int", lowerTranspose);
-  table.add("aten.t", lowerTranspose);
-  table.add("aten.expand", lowerExpand);
-  table.add("aten.repeat", lowerRepeat);
-  table.add("aten.flip", lowerFlip);
-  table.add("aten.slice.Tensor", lowerSlice);
-  table.add("aten.select.int", lowerSelect);
-  table.add("aten.slice_scatter", lowerSliceScatter);
-  table.add("aten.select_scatter", lowerSelectScatter);
-  table.add("aten.slice_backward", lowerSliceBackward);
-  table.add("aten.select_backward", lowerSelectBackward);
-  table.add("aten.cat", lowerCat);
-  table.add("aten.roll", lowerRoll);
-  table.add("aten.constant_pad_nd", lowerConstantPad);
-  table.add("aten.tril", lowerTriangle<true>);
-  table.add("aten.triu", lowerTriangle<false>);
+  table.add(lowerReshape<AtenViewOp>);
+  table.add(lowerReshape<Aten_UnsafeViewOp>);
+  table.add(lowerReshape<AtenUnsqueezeOp>);
+  table.add(lowerReshape<AtenSqueezeOp>);
+  table.add(lowerReshape<AtenSqueezeDimOp>);
+  table.add(lowerReshape<AtenSqueezeDimsOp>);
+  table.add(lowerPermute);
+  table.add(lowerTranspose<AtenTransposeIntOp>);
+  table.add(lowerTranspose<AtenTOp>);
+  table.add(lowerExpand);
+  table.add(lowerRepeat);
+  table.add(lowerFlip);
+  table.add(lowerSlice, torch::DynamicScalars::None);
+  table.add(lowerSelect, torch::DynamicScalars::None);
+  table.add(lowerSliceScatter, torch::DynamicScalars::None);
+  table.add(lowerSelectScatter, torch::DynamicScalars::None);
+  table.add(lowerSliceBackward, torch::DynamicScalars::None);
+  table.add(lowerSelectBackward, torch::DynamicScalars::None);
+  table.add(lowerCat);
+  table.add(lowerRoll, torch::DynamicScalars::None);
+  table.add(lowerConstantPad, torch::DynamicScalars::None);
+  table.add(lowerTriangle<true, AtenTrilOp>, torch::DynamicScalars::None);
+  table.add(lowerTriangle<false, AtenTriuOp>, torch::DynamicScalars::None);
 }

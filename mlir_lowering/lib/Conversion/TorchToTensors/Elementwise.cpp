@@ -49,14 +49,14 @@ static LogicalResult lower(TensorLowering &op) {
 
 void torch_ltc::populateElementwiseTensorLowerings(TensorLoweringTable &table) {
   // Each argument of an elementwise op may be a dynamic scalar.
-  auto runtimeNumbers = llvm::to_vector(llvm::seq<unsigned>(0, 10));
+  auto dynamicScalars = llvm::to_vector(llvm::seq<unsigned>(0, 10));
   // Ops with the dtype rule `bool` don't compute in the result's dtype.
   constexpr bool promote = true, promote_float = true, self = true,
                  argument = true, div_mode = true, boolean = false;
 #define bool boolean
 #define ELEMENTWISE_OP(op, builder, rule, divides)                             \
   table.add(op, lower<builder##Arguments, &emit##builder, rule>,               \
-            runtimeNumbers);
+            dynamicScalars);
 #include "torch_ltc/Dialect/Torch/ElementwiseOps.inc"
 #undef ELEMENTWISE_OP
 #undef bool

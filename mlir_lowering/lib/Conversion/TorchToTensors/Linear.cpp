@@ -2,8 +2,11 @@
 
 #include "TensorLowering.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_linear.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// Replaces the op by the product of `left` and `right`, which have the compute
 /// dtype: 16-bit floats are multiplied and summed in float32, and rounded once.
@@ -13,26 +16,26 @@ static LogicalResult lowerProduct(TensorLowering &op, Value left, Value right) {
       op.convert(product, computeDtypeOf(op.resultDtype()), op.resultDtype()));
 }
 
-static Value matmulOperand(TensorLowering &op, unsigned position) {
-  return op.operandAs(position, computeDtypeOf(op.resultDtype()));
+static Value matmulOperand(TensorLowering &op, Value argument) {
+  return op.operandAs(argument, computeDtypeOf(op.resultDtype()));
 }
 
-/// mm(self, mat2): a batched product with a batch of 1.
-static LogicalResult lowerMm(TensorLowering &op) {
-  auto batched = [&](unsigned position) {
-    SmallVector<int64_t> sizes(op.sizes(position));
+/// A batched product with a batch of 1.
+static LogicalResult lowerMm(TensorLowering &op, AtenMmOp args) {
+  auto batched = [&](Value argument) {
+    SmallVector<int64_t> sizes(op.sizes(argument));
     sizes.insert(sizes.begin(), 1);
-    return op.target.reshape(matmulOperand(op, position), sizes);
+    return op.target.reshape(matmulOperand(op, argument), sizes);
   };
-  return lowerProduct(op, batched(0), batched(1));
+  return lowerProduct(op, batched(args.getSelf()), batched(args.getMat2()));
 }
 
-/// bmm(self, mat2)
-static LogicalResult lowerBmm(TensorLowering &op) {
-  return lowerProduct(op, matmulOperand(op, 0), matmulOperand(op, 1));
+static LogicalResult lowerBmm(TensorLowering &op, AtenBmmOp args) {
+  return lowerProduct(op, matmulOperand(op, args.getSelf()),
+                      matmulOperand(op, args.getMat2()));
 }
 
 void torch_ltc::populateLinearTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.mm", lowerMm);
-  table.add("aten.bmm", lowerBmm);
+  table.add(lowerMm);
+  table.add(lowerBmm);
 }

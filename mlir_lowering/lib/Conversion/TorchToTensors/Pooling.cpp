@@ -10,10 +10,13 @@
 
 #include "../TorchToLinalg/PoolingWindow.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_pooling.h"
+
 #include <limits>
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 namespace {
 class Windows {
@@ -116,10 +119,10 @@ private:
 /// the greatest element, and the last NaN determines the position. If all
 /// elements are -inf, the position is that of the first one outside the
 /// padding.
-static LogicalResult lowerMaxPool(TensorLowering &op,
-                                  const PoolingGeometry &geometry) {
+static LogicalResult maxPool(TensorLowering &op, Value self,
+                             const PoolingGeometry &geometry) {
   Windows windows(op, geometry);
-  Type dtype = op.dtype(0), i64 = op.builder.getI64Type();
+  Type dtype = op.dtype(self), i64 = op.builder.getI64Type();
   Type signedI64 =
       IntegerType::get(op.builder.getContext(), 64, IntegerType::Signed);
   TypedAttr lowest;
@@ -137,7 +140,7 @@ static LogicalResult lowerMaxPool(TensorLowering &op,
          llvm::zip(first, windows.flatPositions(place)))
       if (known < 0)
         known = position;
-  Value input = windows.padded(op.tensor(0), lowest);
+  Value input = windows.padded(op.tensor(self), lowest);
   SmallVector<int64_t> sizes(op.resultSizes());
   Value best = op.target.splat(sizes, lowest);
   Value where = op.target.broadcast(
@@ -168,20 +171,21 @@ static LogicalResult lowerMaxPool(TensorLowering &op,
   return op.replaceWith({best, where});
 }
 
-static LogicalResult lowerMaxBackward(TensorLowering &op,
-                                      const PoolingGeometry &geometry,
-                                      Value indices) {
+/// `gradOutput` and `indices` are arguments of the op.
+static LogicalResult lowerMaxBackward(TensorLowering &op, Value gradOutput,
+                                      Value indices,
+                                      const PoolingGeometry &geometry) {
   Windows windows(op, geometry);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  Value gradient = op.operandAs(0, compute);
-  SmallVector<int64_t> sizes(op.sizes(0));
+  Value gradient = op.operandAs(gradOutput, compute);
+  SmallVector<int64_t> sizes(op.sizes(gradOutput));
   Value sum = op.zeros(op.resultSizes(), compute);
   for (int64_t place = 0; place < windows.getPlaces(); ++place) {
     Value positions = op.constantIntegers(windows.getOutputSizes(),
                                           windows.flatPositions(place),
                                           op.builder.getI64Type());
     Value share =
-        op.compute(sizes, {indices, positions, gradient},
+        op.compute(sizes, {op.tensor(indices), positions, gradient},
                    [&](OpBuilder &nested, OpLowering &, ValueRange elements) {
                      ScalarBuilder s(nested, op.loc, compute);
                      Value isSource =
@@ -244,15 +248,16 @@ static Value divideByCount(TensorLowering &op, Value tensor,
                     });
 }
 
-static LogicalResult lowerAverage(TensorLowering &op,
+static LogicalResult lowerAverage(TensorLowering &op, Value self,
                                   const PoolingGeometry &geometry,
                                   bool countPadding,
                                   std::optional<int64_t> divisor) {
-  if (!isa<FloatType>(op.dtype(0)))
+  if (!isa<FloatType>(op.dtype(self)))
     return op.fail("its dtype isn't a float");
   Windows windows(op, geometry);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  Value input = windows.padded(op.operandAs(0, compute), op.scalar(compute, 0));
+  Value input =
+      windows.padded(op.operandAs(self, compute), op.scalar(compute, 0));
   Value sum = windows.slice(input, 0);
   for (int64_t place = 1; place < windows.getPlaces(); ++place)
     sum = op.add(sum, windows.slice(input, place), compute);
@@ -260,15 +265,15 @@ static LogicalResult lowerAverage(TensorLowering &op,
   return op.replaceWith(op.convert(mean, compute, dtype));
 }
 
-static LogicalResult lowerAverageBackward(TensorLowering &op,
+static LogicalResult lowerAverageBackward(TensorLowering &op, Value gradOutput,
                                           const PoolingGeometry &geometry,
                                           bool countPadding,
                                           std::optional<int64_t> divisor) {
-  if (!isa<FloatType>(op.dtype(0)))
+  if (!isa<FloatType>(op.dtype(gradOutput)))
     return op.fail("its dtype isn't a float");
   Windows windows(op, geometry);
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  Value share = divideByCount(op, op.operandAs(0, compute), geometry,
+  Value share = divideByCount(op, op.operandAs(gradOutput, compute), geometry,
                               countPadding, divisor, compute);
   Value sum = windows.spread(share, 0, compute);
   for (int64_t place = 1; place < windows.getPlaces(); ++place)
@@ -280,40 +285,43 @@ static LogicalResult lowerAverageBackward(TensorLowering &op,
 // The ops
 //===----------------------------------------------------------------------===//
 
-/// max_pool2d_with_indices(self, kernel_size, stride, padding, dilation,
-/// ceil_mode)
-static LogicalResult lowerMaxPool(TensorLowering &op) {
-  return lowerMaxPool(op,
-                      PoolingGeometry::read(op, op.sizes(0), op.resultSizes(),
-                                            1, op.integers(4)));
+static LogicalResult lowerMaxPool(TensorLowering &op,
+                                  AtenMaxPool2dWithIndicesOp args) {
+  Value self = args.getSelf();
+  return maxPool(
+      op, self,
+      PoolingGeometry::read(op, args, op.sizes(self), op.resultSizes()));
 }
 
-/// max_pool2d_with_indices_backward(grad_output, self, kernel_size, stride,
-/// padding, dilation, ceil_mode, indices)
-static LogicalResult lowerMaxPoolBackward(TensorLowering &op) {
-  return lowerMaxBackward(
-      op,
-      PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, op.integers(5)),
-      op.tensor(7));
+static LogicalResult
+lowerMaxPoolBackward(TensorLowering &op,
+                     AtenMaxPool2dWithIndicesBackwardOp args) {
+  Value gradOutput = args.getGradOutput();
+  return lowerMaxBackward(op, gradOutput, args.getIndices(),
+                          PoolingGeometry::read(op, args,
+                                                op.sizes(args.getSelf()),
+                                                op.sizes(gradOutput)));
 }
 
-/// avg_pool2d(self, kernel_size, stride, padding, ceil_mode,
-/// count_include_pad, divisor_override)
-static LogicalResult lowerAveragePool(TensorLowering &op) {
-  auto geometry =
-      PoolingGeometry::read(op, op.sizes(0), op.resultSizes(), 1, {1});
-  std::optional<int64_t> divisor;
-  if (op.getNumOperands() > 6)
-    divisor = op.optionalInteger(6);
-  return lowerAverage(op, geometry, op.boolean(5), divisor);
+static LogicalResult lowerAveragePool(TensorLowering &op,
+                                      AtenAvgPool2dOp args) {
+  Value self = args.getSelf();
+  return lowerAverage(
+      op, self,
+      PoolingGeometry::read(op, args, op.sizes(self), op.resultSizes()),
+      op.boolean(args.getCountIncludePad()),
+      op.optionalInteger(args.getDivisorOverride()));
 }
 
-/// avg_pool2d_backward(grad_output, self, kernel_size, stride, padding,
-/// ceil_mode, count_include_pad, divisor_override)
-static LogicalResult lowerAveragePoolBackward(TensorLowering &op) {
-  auto geometry = PoolingGeometry::read(op, op.sizes(1), op.sizes(0), 2, {1});
-  return lowerAverageBackward(op, geometry, op.boolean(6),
-                              op.optionalInteger(7));
+static LogicalResult lowerAveragePoolBackward(TensorLowering &op,
+                                              AtenAvgPool2dBackwardOp args) {
+  Value gradOutput = args.getGradOutput();
+  return lowerAverageBackward(op, gradOutput,
+                              PoolingGeometry::read(op, args,
+                                                    op.sizes(args.getSelf()),
+                                                    op.sizes(gradOutput)),
+                              op.boolean(args.getCountIncludePad()),
+                              op.optionalInteger(args.getDivisorOverride()));
 }
 
 /// The geometry of an adaptive pooling, as a pooling of equal windows that
@@ -331,41 +339,48 @@ static FailureOr<PoolingGeometry> readAdaptive(TensorLowering &op,
   return geometry;
 }
 
-/// _adaptive_avg_pool2d(self, output_size)
-static LogicalResult lowerAdaptiveAverage(TensorLowering &op) {
-  auto geometry = readAdaptive(op, op.sizes(0), op.resultSizes());
-  return failed(geometry) ? failure()
-                          : lowerAverage(op, *geometry, false, std::nullopt);
-}
-
-/// _adaptive_avg_pool2d_backward(grad_output, self)
-static LogicalResult lowerAdaptiveAverageBackward(TensorLowering &op) {
-  auto geometry = readAdaptive(op, op.sizes(1), op.sizes(0));
+static LogicalResult lowerAdaptiveAverage(TensorLowering &op,
+                                          Aten_AdaptiveAvgPool2dOp args) {
+  auto geometry = readAdaptive(op, op.sizes(args.getSelf()), op.resultSizes());
   return failed(geometry)
              ? failure()
-             : lowerAverageBackward(op, *geometry, false, std::nullopt);
+             : lowerAverage(op, args.getSelf(), *geometry, false, std::nullopt);
 }
 
-/// adaptive_max_pool2d(self, output_size)
-static LogicalResult lowerAdaptiveMax(TensorLowering &op) {
-  auto geometry = readAdaptive(op, op.sizes(0), op.resultSizes());
-  return failed(geometry) ? failure() : lowerMaxPool(op, *geometry);
+static LogicalResult
+lowerAdaptiveAverageBackward(TensorLowering &op,
+                             Aten_AdaptiveAvgPool2dBackwardOp args) {
+  auto geometry = readAdaptive(op, op.sizes(args.getSelf()),
+                               op.sizes(args.getGradOutput()));
+  return failed(geometry)
+             ? failure()
+             : lowerAverageBackward(op, args.getGradOutput(), *geometry, false,
+                                    std::nullopt);
 }
 
-/// adaptive_max_pool2d_backward(grad_output, self, indices)
-static LogicalResult lowerAdaptiveMaxBackward(TensorLowering &op) {
-  auto geometry = readAdaptive(op, op.sizes(1), op.sizes(0));
+static LogicalResult lowerAdaptiveMax(TensorLowering &op,
+                                      AtenAdaptiveMaxPool2dOp args) {
+  auto geometry = readAdaptive(op, op.sizes(args.getSelf()), op.resultSizes());
+  return failed(geometry) ? failure() : maxPool(op, args.getSelf(), *geometry);
+}
+
+static LogicalResult
+lowerAdaptiveMaxBackward(TensorLowering &op,
+                         AtenAdaptiveMaxPool2dBackwardOp args) {
+  auto geometry = readAdaptive(op, op.sizes(args.getSelf()),
+                               op.sizes(args.getGradOutput()));
   return failed(geometry) ? failure()
-                          : lowerMaxBackward(op, *geometry, op.tensor(2));
+                          : lowerMaxBackward(op, args.getGradOutput(),
+                                             args.getIndices(), *geometry);
 }
 
 void torch_ltc::populatePoolingTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.max_pool2d_with_indices", lowerMaxPool);
-  table.add("aten.max_pool2d_with_indices_backward", lowerMaxPoolBackward);
-  table.add("aten.avg_pool2d", lowerAveragePool);
-  table.add("aten.avg_pool2d_backward", lowerAveragePoolBackward);
-  table.add("aten._adaptive_avg_pool2d", lowerAdaptiveAverage);
-  table.add("aten._adaptive_avg_pool2d_backward", lowerAdaptiveAverageBackward);
-  table.add("aten.adaptive_max_pool2d", lowerAdaptiveMax);
-  table.add("aten.adaptive_max_pool2d_backward", lowerAdaptiveMaxBackward);
+  table.add(lowerMaxPool);
+  table.add(lowerMaxPoolBackward);
+  table.add(lowerAveragePool);
+  table.add(lowerAveragePoolBackward);
+  table.add(lowerAdaptiveAverage);
+  table.add(lowerAdaptiveAverageBackward);
+  table.add(lowerAdaptiveMax);
+  table.add(lowerAdaptiveMaxBackward);
 }

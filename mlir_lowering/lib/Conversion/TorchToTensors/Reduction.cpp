@@ -1,20 +1,15 @@
 //===- Reduction.cpp - Reductions on tensors ------------------------------===//
-//
-// The ops' arguments are (self, dim, keepdim, ...), or (self) for a reduction
-// of all dimensions.
-//
 //===----------------------------------------------------------------------===//
 
 #include "TensorLowering.h"
 
+#include "../TorchToLinalg/OpArguments.h"
+
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
-
-static SmallVector<int64_t> reducedDims(TensorLowering &op, bool hasDim) {
-  if (!hasDim || op.isNone(1))
-    return llvm::to_vector(llvm::seq<int64_t>(0, op.rank(0)));
-  return op.dimensions(1, op.rank(0));
-}
+using namespace mlir::torch_ltc::torch::ops;
 
 /// The reduction `kind` for elements of `dtype`: the maximum and minimum of
 /// bools are `or` and `and`.
@@ -27,24 +22,26 @@ static ReductionKind kindOf(ReductionKind kind, Type dtype) {
 
 /// Converts the elements to the dtype in which torch's CPU kernels accumulate
 /// (float32 for the 16-bit floats), and rounds the result once.
-template <ReductionKind kind, bool hasDim>
-static LogicalResult lowerFold(TensorLowering &op) {
+template <ReductionKind kind, typename OpTy>
+static LogicalResult lowerFold(TensorLowering &op, OpTy args) {
   Type accumulator = computeDtypeOf(op.resultDtype());
-  Value result =
-      op.target.reduce(kindOf(kind, accumulator), op.operandAs(0, accumulator),
-                       reducedDims(op, hasDim));
+  Value result = op.target.reduce(kindOf(kind, accumulator),
+                                  op.operandAs(args.getSelf(), accumulator),
+                                  reducedDims(op, args));
   return op.replaceWith(op.convert(result, accumulator, op.resultDtype()));
 }
 
 /// any and all: reduce the truth values of the elements.
-template <ReductionKind kind, bool hasDim>
-static LogicalResult lowerTruthFold(TensorLowering &op) {
+template <ReductionKind kind, typename OpTy>
+static LogicalResult lowerTruthFold(TensorLowering &op, OpTy args) {
   Type boolType = op.builder.getI1Type();
-  Value truth = op.operandAs(0, boolType);
+  Value truth = op.operandAs(args.getSelf(), boolType);
   // Unlike sum, any and all reduce no dimension if `dim` is the empty list.
-  bool none = hasDim && op.isEmptyList(1);
+  bool none = false;
+  if constexpr (requires { args.getDim(); })
+    none = op.isEmptyList(args.getDim());
   Value result =
-      none ? truth : op.target.reduce(kind, truth, reducedDims(op, hasDim));
+      none ? truth : op.target.reduce(kind, truth, reducedDims(op, args));
   // For uint8, the results of torch's any and all are uint8.
   return op.replaceWith(op.convert(result, boolType, op.resultDtype()));
 }
@@ -75,49 +72,53 @@ static Value positionOf(TensorLowering &op, Value tensor, Value extreme,
   return op.target.reduce(ReductionKind::Minimum, candidates, dim);
 }
 
-/// max.dim and min.dim: (self, dim, keepdim)
-template <ReductionKind kind>
-static LogicalResult lowerWithPosition(TensorLowering &op) {
-  if (op.rank(0) == 0)
-    return op.replaceWith(
-        {op.tensor(0), op.zeros({}, op.builder.getI64Type())});
-  int64_t dim = op.dimension(1, op.rank(0));
-  Value extreme =
-      op.target.reduce(kindOf(kind, op.dtype(0)), op.tensor(0), dim);
-  return op.replaceWith(
-      {extreme, positionOf(op, op.tensor(0), extreme, op.dtype(0), dim)});
+/// max.dim and min.dim
+template <ReductionKind kind, typename OpTy>
+static LogicalResult lowerWithPosition(TensorLowering &op, OpTy args) {
+  Value self = op.tensor(args.getSelf());
+  Type dtype = op.dtype(args.getSelf());
+  int64_t rank = op.rank(args.getSelf());
+  if (rank == 0)
+    return op.replaceWith({self, op.zeros({}, op.builder.getI64Type())});
+  int64_t dim = op.dimension(args.getDim(), rank);
+  Value extreme = op.target.reduce(kindOf(kind, dtype), self, dim);
+  return op.replaceWith({extreme, positionOf(op, self, extreme, dtype, dim)});
 }
 
-/// argmax and argmin: (self, dim, keepdim)
-template <ReductionKind kind>
-static LogicalResult lowerPosition(TensorLowering &op) {
-  if (op.rank(0) == 0)
+/// argmax and argmin
+template <ReductionKind kind, typename OpTy>
+static LogicalResult lowerPosition(TensorLowering &op, OpTy args) {
+  Value tensor = op.tensor(args.getSelf());
+  Type dtype = op.dtype(args.getSelf());
+  int64_t rank = op.rank(args.getSelf()), dim = 0;
+  if (rank == 0)
     return op.replaceWith(op.zeros({}, op.resultDtype()));
-  bool flat = op.isNone(1);
-  Value tensor = flat ? op.flatten(op.tensor(0)) : op.tensor(0);
-  int64_t dim = flat ? 0 : op.dimension(1, op.rank(0));
-  Value extreme = op.target.reduce(kindOf(kind, op.dtype(0)), tensor, dim);
-  return op.replaceWith(positionOf(op, tensor, extreme, op.dtype(0), dim));
+  if (op.isNone(args.getDim()))
+    tensor = op.flatten(tensor);
+  else
+    dim = op.dimension(args.getDim(), rank);
+  Value extreme = op.target.reduce(kindOf(kind, dtype), tensor, dim);
+  return op.replaceWith(positionOf(op, tensor, extreme, dtype, dim));
 }
 
 void torch_ltc::populateReductionTensorLowerings(TensorLoweringTable &table) {
   using enum ReductionKind;
-  table.add("aten.sum", lowerFold<Sum, false>);
-  table.add("aten.sum.dim_IntList", lowerFold<Sum, true>);
-  table.add("aten.prod", lowerFold<Product, false>);
-  table.add("aten.prod.dim_int", lowerFold<Product, true>);
-  table.add("aten.amax", lowerFold<Maximum, true>);
-  table.add("aten.amin", lowerFold<Minimum, true>);
-  table.add("aten.max", lowerFold<Maximum, false>);
-  table.add("aten.min", lowerFold<Minimum, false>);
-  table.add("aten.any", lowerTruthFold<Or, false>);
-  table.add("aten.any.dim", lowerTruthFold<Or, true>);
-  table.add("aten.any.dims", lowerTruthFold<Or, true>);
-  table.add("aten.all", lowerTruthFold<And, false>);
-  table.add("aten.all.dim", lowerTruthFold<And, true>);
-  table.add("aten.all.dims", lowerTruthFold<And, true>);
-  table.add("aten.max.dim", lowerWithPosition<Maximum>);
-  table.add("aten.min.dim", lowerWithPosition<Minimum>);
-  table.add("aten.argmax", lowerPosition<Maximum>);
-  table.add("aten.argmin", lowerPosition<Minimum>);
+  table.add(lowerFold<Sum, AtenSumOp>);
+  table.add(lowerFold<Sum, AtenSumDimIntListOp>);
+  table.add(lowerFold<Product, AtenProdOp>);
+  table.add(lowerFold<Product, AtenProdDimIntOp>);
+  table.add(lowerFold<Maximum, AtenAmaxOp>);
+  table.add(lowerFold<Minimum, AtenAminOp>);
+  table.add(lowerFold<Maximum, AtenMaxOp>);
+  table.add(lowerFold<Minimum, AtenMinOp>);
+  table.add(lowerTruthFold<Or, AtenAnyOp>);
+  table.add(lowerTruthFold<Or, AtenAnyDimOp>);
+  table.add(lowerTruthFold<Or, AtenAnyDimsOp>);
+  table.add(lowerTruthFold<And, AtenAllOp>);
+  table.add(lowerTruthFold<And, AtenAllDimOp>);
+  table.add(lowerTruthFold<And, AtenAllDimsOp>);
+  table.add(lowerWithPosition<Maximum, AtenMaxDimOp>);
+  table.add(lowerWithPosition<Minimum, AtenMinDimOp>);
+  table.add(lowerPosition<Maximum, AtenArgmaxOp>);
+  table.add(lowerPosition<Minimum, AtenArgminOp>);
 }

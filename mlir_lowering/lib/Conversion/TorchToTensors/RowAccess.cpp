@@ -136,8 +136,8 @@ SmallVector<int64_t> torch_ltc::inversePermutation(ArrayRef<int64_t> order) {
 }
 
 LogicalResult torch_ltc::checkNotEmpty(TensorLowering &op) {
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    if (op.isTensor(i) && op.tensorType(i).getNumElements() == 0)
+  for (Value argument : op.getArguments())
+    if (op.isTensor(argument) && op.tensorType(argument).getNumElements() == 0)
       return op.fail("a tensor has no elements");
   if (op.resultType().getNumElements() == 0)
     return op.fail("a tensor has no elements");
@@ -147,18 +147,18 @@ LogicalResult torch_ltc::checkNotEmpty(TensorLowering &op) {
 /// Reads the index tensors, reshaped to the same rank so that they broadcast,
 /// and the dimensions that they index. Emits an error if an index tensor is a
 /// mask or there are no index tensors.
-static LogicalResult readIndices(TensorLowering &op,
+static LogicalResult readIndices(TensorLowering &op, Value list,
+                                 ArrayRef<int64_t> sizes,
                                  SmallVector<Value> &indices,
                                  SmallVector<int64_t> &indexed) {
   for (auto [dim, tensor, dtype] :
-       llvm::enumerate(op.tensorList(1), op.tensorListDtypes(1))) {
+       llvm::enumerate(op.tensorList(list), op.tensorListDtypes(list))) {
     if (!tensor)
       continue;
     if (isBool(dtype) || dtype.isUnsignedInteger())
       return op.fail("an index is a mask");
     indexed.push_back(dim);
-    indices.push_back(
-        positions(op, tensor, dtype, op.sizes(0)[dim], /*wraps=*/true));
+    indices.push_back(positions(op, tensor, dtype, sizes[dim], /*wraps=*/true));
   }
   if (indices.empty())
     return op.fail("no dimension is indexed");
@@ -173,10 +173,11 @@ static LogicalResult readIndices(TensorLowering &op,
   return success();
 }
 
-FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
+FailureOr<RowIndex> RowIndex::read(TensorLowering &op, Value self, Value list) {
+  ArrayRef<int64_t> sizes = op.sizes(self);
   SmallVector<Value> indices;
   SmallVector<int64_t> indexed, rest;
-  if (failed(readIndices(op, indices, indexed)))
+  if (failed(readIndices(op, list, sizes, indices, indexed)))
     return failure();
   RowIndex result;
   // The positions in the merged indexed dimensions, in the broadcast shape of
@@ -189,20 +190,20 @@ FailureOr<RowIndex> RowIndex::read(TensorLowering &op) {
         ScalarBuilder s(nested, op.loc, positionDtype(op));
         Value position = elements[0];
         for (size_t i = 1; i < indexed.size(); ++i)
-          position = s.add(s.mul(position, s.integer(op.sizes(0)[indexed[i]])),
-                           elements[i]);
+          position =
+              s.add(s.mul(position, s.integer(sizes[indexed[i]])), elements[i]);
         return position;
       });
   result.rows = op.flatten(flat);
   result.order = indexed;
   int64_t rows = 1;
   for (int64_t dim : indexed)
-    rows *= op.sizes(0)[dim];
+    rows *= sizes[dim];
   result.tableSizes.push_back(rows);
-  for (int64_t dim = 0; dim < op.rank(0); ++dim)
+  for (int64_t dim = 0; dim < op.rank(self); ++dim)
     if (!llvm::is_contained(indexed, dim)) {
       result.order.push_back(dim);
-      rest.push_back(op.sizes(0)[dim]);
+      rest.push_back(sizes[dim]);
     }
   llvm::append_range(result.tableSizes, rest);
   // From [index dims..., rest...], `back` moves the index dims to the place of

@@ -43,8 +43,9 @@ SmallVector<int64_t> inversePermutation(ArrayRef<int64_t> order);
 
 LogicalResult checkNotEmpty(TensorLowering &op);
 
-/// The arguments self and indices of index.Tensor and index_put: the indexed
-/// dimensions are moved to the front and merged into one dimension of rows.
+/// The indices of index.Tensor and index_put: in the indexed tensor, the
+/// indexed dimensions are moved to the front and merged into one dimension of
+/// rows.
 struct RowIndex {
   /// The permutation of self's dimensions that moves the indexed ones to the
   /// front.
@@ -57,7 +58,8 @@ struct RowIndex {
   /// permutation that restores PyTorch's order of dimensions.
   SmallVector<int64_t> gatheredSizes, back;
 
-  static FailureOr<RowIndex> read(TensorLowering &op);
+  /// `self` and `list` (indices) are arguments of the op.
+  static FailureOr<RowIndex> read(TensorLowering &op, Value self, Value list);
 };
 
 } // namespace mlir::torch_ltc

@@ -7,8 +7,11 @@
 
 #include "TensorLowering.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// Shifts `tensor` by `distance` along `dim`, with `neutral` in front.
 static Value moved(TensorLowering &op, Value tensor, int64_t dim,
@@ -22,15 +25,17 @@ static Value moved(TensorLowering &op, Value tensor, int64_t dim,
   return op.target.pad(kept, low, zeros, zeros, neutral);
 }
 
-/// cumsum(self, dim, dtype) and cumprod
-template <bool isSum> static LogicalResult lowerScan(TensorLowering &op) {
+/// cumsum and cumprod
+template <bool isSum, typename OpTy>
+static LogicalResult lowerScan(TensorLowering &op, OpTy args) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
-  Value result = op.operandAs(0, compute);
-  if (op.rank(0) == 0 || op.tensorType(0).getNumElements() == 0)
+  Value result = op.operandAs(args.getSelf(), compute);
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  if (sizes.empty() || llvm::is_contained(sizes, 0))
     return op.replaceWith(op.convert(result, compute, dtype));
-  int64_t dim = op.dimension(1, op.rank(0));
+  int64_t dim = op.dimension(args.getDim(), sizes.size());
   TypedAttr neutral = op.scalar(compute, isSum ? 0 : 1);
-  for (int64_t distance = 1; distance < op.sizes(0)[dim]; distance *= 2) {
+  for (int64_t distance = 1; distance < sizes[dim]; distance *= 2) {
     Value before = moved(op, result, dim, distance, neutral);
     result = isSum ? op.add(before, result, compute)
                    : op.mul(before, result, compute);
@@ -39,6 +44,6 @@ template <bool isSum> static LogicalResult lowerScan(TensorLowering &op) {
 }
 
 void torch_ltc::populateScanTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.cumsum", lowerScan<true>);
-  table.add("aten.cumprod", lowerScan<false>);
+  table.add(lowerScan<true, AtenCumsumOp>);
+  table.add(lowerScan<false, AtenCumprodOp>);
 }

@@ -9,8 +9,11 @@
 
 #include "RowAccess.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 /// Whether `a` comes strictly before `b`; NaN is the greatest element.
 static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
@@ -23,10 +26,11 @@ static Value comesBefore(ScalarBuilder &s, Value a, Value b, bool descending) {
 }
 
 /// The positions [b, n] of the elements of `lines` [b, n] in the sorted lines.
-static Value placesOf(TensorLowering &op, Value lines, bool descending) {
+static Value placesOf(TensorLowering &op, Value lines, Type dtype,
+                      bool descending) {
   int64_t batch = TensorTarget::sizesOf(lines)[0];
   int64_t size = TensorTarget::sizesOf(lines)[1];
-  Type dtype = op.dtype(0), position = positionDtype(op);
+  Type position = positionDtype(op);
   Value isBefore = op.compute(
       {batch, size, size},
       {op.target.reshape(lines, {batch, 1, size}),
@@ -45,27 +49,30 @@ static Value placesOf(TensorLowering &op, Value lines, bool descending) {
 }
 
 /// Replaces the op by the first `wanted` (by default, all) sorted elements
-/// along `dim` and their former positions.
-static LogicalResult sortAlong(TensorLowering &op, int64_t dim, bool descending,
+/// along the op's dimension and their former positions.
+template <typename OpTy>
+static LogicalResult sortAlong(TensorLowering &op, OpTy args, Value descending,
                                std::optional<int64_t> wanted) {
   if (failed(checkNotEmpty(op)))
     return failure();
-  int64_t rank = op.rank(0);
-  if (rank == 0)
-    return op.replaceWith({op.tensor(0), op.zeros({}, op.resultDtype(1))});
-  dim += dim < 0 ? rank : 0;
-  int64_t size = op.sizes(0)[dim], count = wanted.value_or(size);
-  int64_t batch = op.tensorType(0).getNumElements() / size;
-  SmallVector<int64_t> order = lastOrder(rank, dim), sizes;
+  Value self = op.tensor(args.getSelf());
+  ArrayRef<int64_t> given = op.sizes(args.getSelf());
+  if (given.empty())
+    return op.replaceWith({self, op.zeros({}, op.resultDtype(1))});
+  int64_t dim = op.dimension(args.getDim(), given.size());
+  int64_t size = given[dim], count = wanted.value_or(size);
+  int64_t batch = ShapedType::getNumElements(given) / size;
+  SmallVector<int64_t> order = lastOrder(given.size(), dim), sizes;
   for (int64_t original : order)
-    sizes.push_back(op.sizes(0)[original]);
+    sizes.push_back(given[original]);
   sizes.back() = count;
-  Value lines = op.target.reshape(op.target.transpose(op.tensor(0), order),
-                                  {batch, size});
+  Value lines =
+      op.target.reshape(op.target.transpose(self, order), {batch, size});
   // For each position k of the result, the sum selects the former position of
   // the element whose sorted position is k.
   Value places =
-      op.target.reshape(placesOf(op, lines, descending), {batch, 1, size});
+      placesOf(op, lines, op.dtype(args.getSelf()), op.boolean(descending));
+  places = op.target.reshape(places, {batch, 1, size});
   Value owners = op.select(op.equal(places, positionRange(op, {1, count, 1})),
                            positionRange(op, {1, 1, size}),
                            op.zeros({1, 1, 1}, positionDtype(op)));
@@ -81,14 +88,17 @@ static LogicalResult sortAlong(TensorLowering &op, int64_t dim, bool descending,
        op.convert(back(origins), positionDtype(op), op.resultDtype(1))});
 }
 
+template <typename OpTy>
+static LogicalResult lowerSort(TensorLowering &op, OpTy args) {
+  return sortAlong(op, args, args.getDescending(), /*wanted=*/std::nullopt);
+}
+
+static LogicalResult lowerTopk(TensorLowering &op, AtenTopkOp args) {
+  return sortAlong(op, args, args.getLargest(), op.integer(args.getK()));
+}
+
 void torch_ltc::populateSortTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.sort", [](TensorLowering &op) {
-    return sortAlong(op, op.integer(1), op.boolean(2), std::nullopt);
-  });
-  table.add("aten.sort.stable", [](TensorLowering &op) {
-    return sortAlong(op, op.integer(2), op.boolean(3), std::nullopt);
-  });
-  table.add("aten.topk", [](TensorLowering &op) {
-    return sortAlong(op, op.integer(2), op.boolean(3), op.integer(1));
-  });
+  table.add(lowerSort<AtenSortOp>);
+  table.add(lowerSort<AtenSortStableOp>);
+  table.add(lowerTopk);
 }

@@ -10,21 +10,26 @@
 
 #include "../TorchToLinalg/StridedView.h"
 
+#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_pooling.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
+using namespace mlir::torch_ltc::torch::ops;
 
 static Value constantPositions(TensorLowering &op, ArrayRef<int64_t> values) {
   return op.constantIntegers({static_cast<int64_t>(values.size())}, values,
                              op.target.elementTypeOf(positionDtype(op)));
 }
 
-static LogicalResult readView(TensorLowering &op, const StridedView &view) {
+static LogicalResult readView(TensorLowering &op, Value self,
+                              const StridedView &view) {
   if (failed(checkNotEmpty(op)))
     return failure();
-  if (!view.isInBounds(op.tensorType(0).getNumElements()))
+  if (!view.isInBounds(op.tensorType(self).getNumElements()))
     return op.fail("it reads outside its tensor");
   Value rows = constantPositions(op, view.positions());
-  return op.replaceWith(gatherRows(op, op.flatten(op.tensor(0)), rows));
+  return op.replaceWith(gatherRows(op, op.flatten(op.tensor(self)), rows));
 }
 
 /// Replaces the op by `tensor`, in which the elements of `source` replace those
@@ -48,53 +53,63 @@ static LogicalResult writeView(TensorLowering &op, Value source, Value tensor,
                                   written, op.flatten(tensor)));
 }
 
-static LogicalResult lowerAsStrided(TensorLowering &op) {
-  return readView(op, readStrides(op, 1));
+static LogicalResult lowerAsStrided(TensorLowering &op, AtenAsStridedOp args) {
+  return readView(op, args.getSelf(), readStrides(op, args));
 }
 
-/// as_strided_scatter(self, src, size, stride, storage_offset)
-static LogicalResult lowerAsStridedScatter(TensorLowering &op) {
-  return writeView(op, op.tensor(1), op.tensor(0), readStrides(op, 2));
+static LogicalResult lowerAsStridedScatter(TensorLowering &op,
+                                           AtenAsStridedScatterOp args) {
+  return writeView(op, op.tensor(args.getSrc()), op.tensor(args.getSelf()),
+                   readStrides(op, args));
 }
 
-static LogicalResult lowerDiagonal(TensorLowering &op) {
-  return readView(op, readDiagonal(op, op.sizes(0), 1));
+static LogicalResult lowerDiagonal(TensorLowering &op, AtenDiagonalOp args) {
+  return readView(op, args.getSelf(),
+                  readDiagonal(op, args, op.sizes(args.getSelf())));
 }
 
-/// diagonal_scatter(self, src, offset, dim1, dim2)
-static LogicalResult lowerDiagonalScatter(TensorLowering &op) {
-  return writeView(op, op.tensor(1), op.tensor(0),
-                   readDiagonal(op, op.sizes(0), 2));
+static LogicalResult lowerDiagonalScatter(TensorLowering &op,
+                                          AtenDiagonalScatterOp args) {
+  return writeView(op, op.tensor(args.getSrc()), op.tensor(args.getSelf()),
+                   readDiagonal(op, args, op.sizes(args.getSelf())));
 }
 
-/// diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
-static LogicalResult lowerDiagonalBackward(TensorLowering &op) {
-  return writeView(op, op.tensor(0),
+static LogicalResult lowerDiagonalBackward(TensorLowering &op,
+                                           AtenDiagonalBackwardOp args) {
+  return writeView(op, op.tensor(args.getGradOutput()),
                    op.zeros(op.resultSizes(), op.resultDtype()),
-                   readDiagonal(op, op.resultSizes(), 2));
+                   readDiagonal(op, args, op.resultSizes()));
 }
 
-static LogicalResult lowerUnfold(TensorLowering &op) {
-  return readView(op, readWindows(op, op.sizes(0), 1));
+static LogicalResult lowerUnfold(TensorLowering &op, AtenUnfoldOp args) {
+  ArrayRef<int64_t> sizes = op.sizes(args.getSelf());
+  int64_t dim = op.dimension(args.getDimension(), sizes.size());
+  return readView(op, args.getSelf(),
+                  windowsOf(sizes, dim, op.integer(args.getSize()),
+                            op.integer(args.getStep())));
 }
 
 //===----------------------------------------------------------------------===//
 // upsample_nearest2d: images [n, c, h, w]
 //===----------------------------------------------------------------------===//
 
-/// Resamples the rows, and then the columns. `along(tensor, sources, size)`
-/// resamples the first dimension of a tensor [n, rest] to `size` rows.
+/// Resamples the rows and then the columns of `images`, an argument of the op,
+/// between the sizes `in` and `out` of the forward op. `along(tensor, sources,
+/// size)` resamples the first dimension of a tensor [n, rest] to `size` rows.
+template <typename OpTy>
 static LogicalResult
-resample(TensorLowering &op, unsigned firstScale, ArrayRef<int64_t> in,
-         ArrayRef<int64_t> out, ArrayRef<int64_t> from,
+resample(TensorLowering &op, OpTy args, Value images, ArrayRef<int64_t> in,
+         ArrayRef<int64_t> out,
          function_ref<Value(Value, ArrayRef<int64_t>, int64_t)> along) {
   if (failed(checkNotEmpty(op)))
     return failure();
-  Value result = op.tensor(0);
-  SmallVector<int64_t> sizes(from);
-  for (int64_t dim : {2, 3}) {
-    SmallVector<int64_t> sources = nearestSources(
-        in[dim], out[dim], op.optionalFloating(firstScale + dim - 2));
+  Value result = op.tensor(images);
+  SmallVector<int64_t> sizes(op.sizes(images));
+  std::pair<int64_t, Value> scaled[] = {{2, args.getScalesH()},
+                                        {3, args.getScalesW()}};
+  for (auto [dim, scale] : scaled) {
+    SmallVector<int64_t> sources =
+        nearestSources(in[dim], out[dim], op.optionalFloating(scale));
     SmallVector<int64_t> order = firstOrder(4, dim), moved;
     for (int64_t original : order)
       moved.push_back(sizes[original]);
@@ -108,18 +123,22 @@ resample(TensorLowering &op, unsigned firstScale, ArrayRef<int64_t> in,
   return op.replaceWith(result);
 }
 
-static LogicalResult lowerUpsampleNearest(TensorLowering &op) {
-  return resample(op, 2, op.sizes(0), op.resultSizes(), op.sizes(0),
+static LogicalResult lowerUpsampleNearest(TensorLowering &op,
+                                          AtenUpsampleNearest2dOp args) {
+  Value self = args.getSelf();
+  return resample(op, args, self, op.sizes(self), op.resultSizes(),
                   [&](Value rows, ArrayRef<int64_t> sources, int64_t) {
                     return gatherRows(op, rows, constantPositions(op, sources));
                   });
 }
 
-/// upsample_nearest2d_backward(grad_output, output_size, input_size, scales)
-static LogicalResult lowerUpsampleNearestBackward(TensorLowering &op) {
+static LogicalResult
+lowerUpsampleNearestBackward(TensorLowering &op,
+                             AtenUpsampleNearest2dBackwardOp args) {
   Type dtype = op.resultDtype();
+  Value gradient = args.getGradOutput();
   return resample(
-      op, 3, op.resultSizes(), op.sizes(0), op.sizes(0),
+      op, args, gradient, op.resultSizes(), op.sizes(gradient),
       [&](Value rows, ArrayRef<int64_t> sources, int64_t size) {
         ArrayRef<int64_t> given = TensorTarget::sizesOf(rows);
         Value positions =
@@ -131,12 +150,12 @@ static LogicalResult lowerUpsampleNearestBackward(TensorLowering &op) {
 }
 
 void torch_ltc::populateStridedTensorLowerings(TensorLoweringTable &table) {
-  table.add("aten.as_strided", lowerAsStrided);
-  table.add("aten.as_strided_scatter", lowerAsStridedScatter);
-  table.add("aten.diagonal", lowerDiagonal);
-  table.add("aten.diagonal_scatter", lowerDiagonalScatter);
-  table.add("aten.diagonal_backward", lowerDiagonalBackward);
-  table.add("aten.unfold", lowerUnfold);
-  table.add("aten.upsample_nearest2d", lowerUpsampleNearest);
-  table.add("aten.upsample_nearest2d_backward", lowerUpsampleNearestBackward);
+  table.add(lowerAsStrided, torch::DynamicScalars::None);
+  table.add(lowerAsStridedScatter, torch::DynamicScalars::None);
+  table.add(lowerDiagonal, torch::DynamicScalars::None);
+  table.add(lowerDiagonalScatter, torch::DynamicScalars::None);
+  table.add(lowerDiagonalBackward, torch::DynamicScalars::None);
+  table.add(lowerUnfold);
+  table.add(lowerUpsampleNearest, torch::DynamicScalars::None);
+  table.add(lowerUpsampleNearestBackward, torch::DynamicScalars::None);
 }

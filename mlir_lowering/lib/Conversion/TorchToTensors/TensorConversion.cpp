@@ -120,7 +120,7 @@ findUnknown(Operation *op, const TensorLoweringTable::Entry &entry) {
     Type type = operand.get().getType();
     bool isNumber = torch::isScalarType(type) || isa<torch::BoolType>(type);
     if (isNumber && !matchPattern(operand.get(), m_Constant()) &&
-        !llvm::is_contained(entry.runtimeNumbers, operand.getOperandNumber()))
+        !llvm::is_contained(entry.dynamicScalars, operand.getOperandNumber()))
       return operand.getOperandNumber();
   }
   return std::nullopt;

@@ -78,20 +78,20 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
     for (Value input : inputs)
       types.push_back(TensorTarget::typeOf(input).getElementType());
   // Dynamic scalars are additional arguments.
-  SmallVector<unsigned> numbers;
-  for (unsigned i = 0; i < getNumOperands(); ++i) {
-    if (!isNumber(i) || number(i).constant)
+  SmallVector<Value> numbers;
+  for (Value argument : getArguments()) {
+    if (!isParameter(argument) || llvm::is_contained(numbers, argument))
       continue;
-    numbers.push_back(i);
-    types.push_back(storageTypeOf(number(i).dtype));
-    tensors.push_back(tensor(i));
+    numbers.push_back(argument);
+    types.push_back(storageTypeOf(number(argument).dtype));
+    tensors.push_back(tensor(argument));
   }
   OwningOpRef<func::FuncOp> scratch = makeScratch(builder, loc, types);
   Block &block = scratch->getBody().front();
   SmallVector<Value> operandsInside(getOperands());
-  for (auto [position, argument] :
+  for (auto [number, inside] :
        llvm::zip(numbers, block.getArguments().drop_front(inputs.size())))
-    operandsInside[position] = argument;
+    operandsInside[positionOf(number)] = inside;
   OpBuilder nested = OpBuilder::atBlockEnd(&block);
   OpLowering inside(op, name, operandsInside, builder, target.getName(),
                     /*numbersAreTensors=*/true);
@@ -123,10 +123,10 @@ Value TensorLowering::convert(Value tensor, Type from, Type to) {
       });
 }
 
-Value TensorLowering::numberTensor(unsigned position, Type dtype) {
+Value TensorLowering::numberTensor(Value argument, Type dtype) {
   return compute(
       {}, {}, [&](OpBuilder &nested, OpLowering &inside, ValueRange) {
-        return inside.number(position).materialize(nested, loc, dtype);
+        return inside.number(argument).materialize(nested, loc, dtype);
       });
 }
 

@@ -1,9 +1,9 @@
 //===- TensorLowering.h - Lowering of one torch op to a target --*- C++ -*-===//
 //
-// The interface of a lowering. It consists of `OpLowering`, which accesses the
-// op's operands by their positions in the schema, and the target's operations.
-// Each family of ops adds its lowerings to the table in
-// `populate<Family>TensorLowerings`; both targets use the table.
+// The interface of a lowering. It consists of `OpLowering`, which reads the
+// op's arguments, and the target's operations. Each family of ops adds its
+// lowerings to the table in `populate<Family>TensorLowerings`; both targets use
+// the table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,11 +40,11 @@ public:
                 ArrayRef<Type> elementTypes = {});
   /// Converts a tensor of dtype `from` to `to`, like torch's `to(dtype)`.
   Value convert(Value tensor, Type from, Type to);
-  Value operandAs(unsigned position, Type dtype) {
-    return convert(tensor(position), this->dtype(position), dtype);
+  Value operandAs(Value argument, Type dtype) {
+    return convert(tensor(argument), this->dtype(argument), dtype);
   }
-  /// The number at `position` as a rank-0 tensor.
-  Value numberTensor(unsigned position, Type dtype);
+  /// The argument, a number, as a rank-0 tensor.
+  Value numberTensor(Value argument, Type dtype);
 
   TypedAttr scalar(Type dtype, double value);
   Value zeros(ArrayRef<int64_t> sizes, Type dtype);

@@ -40,6 +40,16 @@ public:
   static ArrayRef<unsigned> getDynamicScalars() { return {}; }
 };
 
+/// The arguments that may be dynamic scalars in a lowering or a decomposition:
+/// those that the op table allows, or none.
+enum class DynamicScalars { AsInOpTable, None };
+
+template <typename OpTy>
+ArrayRef<unsigned> dynamicScalarsOf(DynamicScalars scalars) {
+  return scalars == DynamicScalars::None ? ArrayRef<unsigned>()
+                                         : OpTy::getDynamicScalars();
+}
+
 /// A type constraint on an operand or result. Errors contain `summary`.
 struct AtenValueKind {
   bool (*accepts)(Type);
