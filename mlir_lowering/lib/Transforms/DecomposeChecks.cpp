@@ -82,7 +82,7 @@ static LogicalResult checkFillValue(FillOp op, FormulaBuilder &b) {
   if (!isValid)
     return failure();
   Value zero = b.view(b.zeroIfAll(isValid), {});
-  return b.replaceOperand(op->getNumOperands() - 1, // the value
+  return b.replaceOperand(value,
                           b.add(b.cast(value, dtype), b.cast(zero, dtype)));
 }
 

@@ -42,9 +42,6 @@ static LogicalResult replaceBySum(OpTy op, FormulaBuilder &b, Value product) {
   return replaceByAddend(op, b, scaled(b, product, b.number(op.getAlpha())));
 }
 
-// Argument positions of beta and alpha, which may be dynamic scalars.
-static constexpr unsigned factors[] = {3, 4};
-
 static Value columnOf(FormulaBuilder &b, Value vector) {
   return b.view(vector, {b.numElements(vector), 1});
 }
@@ -138,11 +135,11 @@ static LogicalResult decomposeVdot(AtenVdotOp op, FormulaBuilder &b) {
 void mlir::torch_ltc::populateLinearDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
-  adder.add(decomposeAddmm, factors);
-  adder.add(decomposeBaddbmm, factors);
-  adder.add(decomposeAddbmm, factors);
-  adder.add(decomposeAddmv, factors);
-  adder.add(decomposeAddr, factors);
+  adder.add(decomposeAddmm);
+  adder.add(decomposeBaddbmm);
+  adder.add(decomposeAddbmm);
+  adder.add(decomposeAddmv);
+  adder.add(decomposeAddr);
   adder.add(decomposeMv);
   adder.add(decomposeDot);
   adder.add(decomposeVdot);

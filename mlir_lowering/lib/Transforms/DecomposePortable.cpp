@@ -256,12 +256,12 @@ static LogicalResult decomposeSearchSortedScalar(AtenSearchsortedScalarOp op,
 void mlir::torch_ltc::populatePortableDecompositionPatterns(
     RewritePatternSet &patterns, const DecompositionOptions &options) {
   DecompositionAdder adder(patterns, options);
-  adder.add(decomposeSelectBackward);
-  adder.add(decomposeSliceBackward);
+  adder.add(decomposeSelectBackward, DynamicScalars::None);
+  adder.add(decomposeSliceBackward, DynamicScalars::None);
   adder.add(decomposePrelu);
   adder.add(decomposeAvgPool2dBackward);
   adder.add(decomposeEmbeddingDenseBackward);
-  adder.add(decomposeIndexAdd, {4});
+  adder.add(decomposeIndexAdd);
   adder.add(decomposeSearchSorted);
-  adder.add(decomposeSearchSortedScalar, {1});
+  adder.add(decomposeSearchSortedScalar);
 }

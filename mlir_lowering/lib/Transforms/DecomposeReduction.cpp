@@ -213,12 +213,12 @@ void mlir::torch_ltc::populateReductionDecompositionPatterns(
   DecompositionAdder adder(patterns, options);
   adder.add(decomposeMean);
   adder.add(decomposeMeanDim);
-  adder.add(decomposeVar, /*parameters=*/{2});
-  adder.add(decomposeStd, /*parameters=*/{2});
-  adder.add(decomposeVarMean, /*parameters=*/{2});
-  adder.add(decomposeStdMean, /*parameters=*/{2});
-  adder.add(decomposeVectorNorm, /*parameters=*/{1});
-  adder.add(decomposeNorm, /*parameters=*/{1});
-  adder.add(decomposeNormDim, /*parameters=*/{1});
+  adder.add(decomposeVar);
+  adder.add(decomposeStd);
+  adder.add(decomposeVarMean);
+  adder.add(decomposeStdMean);
+  adder.add(decomposeVectorNorm);
+  adder.add(decomposeNorm);
+  adder.add(decomposeNormDim);
   adder.add(decomposeCountNonzero);
 }

@@ -43,10 +43,10 @@ static const char *problemWith(Value operand, bool isParameter) {
   return "isn't a constant";
 }
 
-LogicalResult FormulaBuilder::checkOperands(ArrayRef<unsigned> parameters) {
+LogicalResult FormulaBuilder::checkOperands(ArrayRef<unsigned> dynamicScalars) {
   for (OpOperand &operand : op->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
-    bool isParameter = llvm::is_contained(parameters, position);
+    bool isParameter = llvm::is_contained(dynamicScalars, position);
     if (const char *problem = problemWith(operand.get(), isParameter))
       return fail("operand #" + Twine(position) + " " + problem);
   }
@@ -92,8 +92,8 @@ LogicalResult FormulaBuilder::replaceWith(ArrayRef<Value> values) {
   return success();
 }
 
-LogicalResult FormulaBuilder::replaceOperand(unsigned operand, Value value) {
-  rewriter.modifyOpInPlace(op, [&] { op->setOperand(operand, value); });
+LogicalResult FormulaBuilder::replaceOperand(Value operand, Value value) {
+  rewriter.modifyOpInPlace(op, [&] { op->replaceUsesOfWith(operand, value); });
   return success();
 }
 

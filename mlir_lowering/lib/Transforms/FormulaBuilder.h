@@ -13,6 +13,7 @@
 #ifndef TORCH_LTC_TRANSFORMS_FORMULABUILDER_H
 #define TORCH_LTC_TRANSFORMS_FORMULABUILDER_H
 
+#include "torch_ltc/Dialect/Torch/AtenOp.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Transforms/Decompositions.h"
 
@@ -58,8 +59,8 @@ public:
 
   /// Fails, with a reason, unless tensors have static sizes and each operand
   /// that isn't a tensor or a float is a constant. Ints at the positions
-  /// `parameters` may be dynamic scalars.
-  LogicalResult checkOperands(ArrayRef<unsigned> parameters);
+  /// `dynamicScalars` may be dynamic scalars.
+  LogicalResult checkOperands(ArrayRef<unsigned> dynamicScalars);
   /// Whether `checkOperands({})` would succeed; reports nothing.
   bool areOperandsKnown() const;
   /// Reports why the op can't be decomposed. `reason` is a clause: "its order
@@ -76,8 +77,8 @@ public:
   /// reshaped to their sizes. A value is null if the result isn't computed;
   /// fails if such a result is used.
   LogicalResult replaceWith(ArrayRef<Value> values);
-  /// Replaces operand number `operand` of the op, and keeps the op.
-  LogicalResult replaceOperand(unsigned operand, Value value);
+  /// Replaces the operand `operand` of the op, and keeps the op.
+  LogicalResult replaceOperand(Value operand, Value value);
   /// Replaces the op by empty tensors if no result has elements; fails
   /// otherwise.
   LogicalResult replaceIfEmpty();
@@ -275,9 +276,8 @@ public:
   using Function = LogicalResult (*)(OpTy, FormulaBuilder &);
 
   DecompositionPattern(MLIRContext *context, Function function,
-                       ArrayRef<unsigned> parameters)
-      : OpRewritePattern<OpTy>(context), function(function),
-        parameters(parameters) {}
+                       torch::DynamicScalars scalars)
+      : OpRewritePattern<OpTy>(context), function(function), scalars(scalars) {}
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
@@ -287,7 +287,7 @@ public:
         !isa<torch::ListType>(op->getResult(0).getType()))
       return failure();
     FormulaBuilder builder(rewriter, op);
-    if (failed(builder.checkOperands(parameters)))
+    if (failed(builder.checkOperands(torch::dynamicScalarsOf<OpTy>(scalars))))
       return failure();
     if (succeeded(builder.replaceIfEmpty()))
       return success();
@@ -296,7 +296,7 @@ public:
 
 private:
   Function function;
-  SmallVector<unsigned, 2> parameters;
+  torch::DynamicScalars scalars;
 };
 
 /// Adds the patterns of ops that aren't legal.
@@ -306,13 +306,12 @@ public:
                      const DecompositionOptions &options)
       : patterns(patterns), options(options) {}
 
-  /// `parameters`: positions of ints that may be dynamic scalars.
   template <typename OpTy>
   void add(LogicalResult (*function)(OpTy, FormulaBuilder &),
-           ArrayRef<unsigned> parameters = {}) {
+           torch::DynamicScalars scalars = torch::DynamicScalars::AsInOpTable) {
     if (!options.isLegal(OpTy::getOperationName()))
       patterns.add<DecompositionPattern<OpTy>>(patterns.getContext(), function,
-                                               parameters);
+                                               scalars);
   }
 
 private:

@@ -19,7 +19,7 @@ using namespace mlir::torch_ltc;
 
 LogicalResult torch_ltc::lowerComplex(OpLowering &op) {
   if (isa<torch::AtenViewAsRealOp, torch::AtenViewAsComplexOp>(op.op))
-    return op.replaceWith(op.tensor(0));
+    return op.replaceWith(op.tensor(op.op->getOperand(0)));
   return lowerHostCall(op);
 }
 
