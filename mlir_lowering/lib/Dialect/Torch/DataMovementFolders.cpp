@@ -8,6 +8,7 @@
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
@@ -60,14 +61,25 @@ static std::optional<int64_t> constantInt(Value value) {
   return std::nullopt;
 }
 
-/// Returns the order of a permutation: dimension i of the result is dimension
-/// `order[i]` of the operand. Returns nullopt if `op` isn't a constant
-/// permutation.
-static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
-  if (!op || !isa<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(op) ||
-      !tensorType(op->getOperand(0)).isStatic())
+namespace {
+/// Dimension i of the result is dimension `order[i]` of `self`.
+struct Permutation {
+  Value self;
+  SmallVector<int64_t> order;
+};
+} // namespace
+
+/// Returns nullopt if `op` is null or isn't a constant permutation.
+static std::optional<Permutation> permutationOf(Operation *op) {
+  if (!op)
     return std::nullopt;
-  int64_t rank = tensorType(op->getOperand(0)).getRank();
+  Value self = TypeSwitch<Operation *, Value>(op)
+                   .Case<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(
+                       [](auto permutation) { return permutation.getSelf(); })
+                   .Default(Value());
+  if (!self || !tensorType(self).isStatic())
+    return std::nullopt;
+  int64_t rank = tensorType(self).getRank();
   auto wrap = [&](int64_t dim) { return dim < 0 ? dim + rank : dim; };
   auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
   if (auto permute = dyn_cast<AtenPermuteOp>(op)) {
@@ -90,7 +102,7 @@ static std::optional<SmallVector<int64_t>> permutationOf(Operation *op) {
   } else if (rank == 2) {
     std::swap(order[0], order[1]);
   }
-  return order;
+  return Permutation{self, order};
 }
 
 static bool isIdentity(ArrayRef<int64_t> order) {
@@ -100,19 +112,17 @@ static bool isIdentity(ArrayRef<int64_t> order) {
 /// Folds an identity permutation to its operand, and a permutation of a
 /// permutation of x to x if the two are inverses.
 static OpFoldResult foldPermutation(Operation *op) {
-  std::optional<SmallVector<int64_t>> outer = permutationOf(op);
+  std::optional<Permutation> outer = permutationOf(op);
   if (!outer)
     return {};
-  Value self = op->getOperand(0);
-  if (isIdentity(*outer))
-    return self;
-  Operation *producer = self.getDefiningOp();
-  std::optional<SmallVector<int64_t>> inner = permutationOf(producer);
+  if (isIdentity(outer->order))
+    return outer->self;
+  auto inner = permutationOf(outer->self.getDefiningOp());
   if (!inner)
     return {};
-  for (int64_t &dim : *outer)
-    dim = (*inner)[dim];
-  return isIdentity(*outer) ? producer->getOperand(0) : Value();
+  for (int64_t &dim : outer->order)
+    dim = inner->order[dim];
+  return isIdentity(outer->order) ? inner->self : Value();
 }
 
 OpFoldResult AtenPermuteOp::fold() { return foldPermutation(*this); }
@@ -126,21 +136,21 @@ template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
-    Operation *producer = op.getSelf().getDefiningOp();
-    auto outer = permutationOf(op), inner = permutationOf(producer);
+    auto outer = permutationOf(op);
+    auto inner = permutationOf(op.getSelf().getDefiningOp());
     if (!outer || !inner)
       return failure();
     MLIRContext *context = op.getContext();
     Type intType = IntType::get(context);
     SmallVector<Value> dims;
-    for (int64_t dim : *outer)
+    for (int64_t dim : outer->order)
       dims.push_back(
           ConstantIntOp::create(rewriter, op.getLoc(), intType,
-                                rewriter.getI64IntegerAttr((*inner)[dim])));
+                                rewriter.getI64IntegerAttr(inner->order[dim])));
     Value list = PrimListConstructOp::create(
         rewriter, op.getLoc(), ListType::get(context, intType), dims);
-    rewriter.replaceOpWithNewOp<AtenPermuteOp>(
-        op, op.getType(), ValueRange{producer->getOperand(0), list});
+    rewriter.replaceOpWithNewOp<AtenPermuteOp>(op, op.getType(),
+                                               ValueRange{inner->self, list});
     return success();
   }
 };
@@ -175,6 +185,15 @@ template <typename Op> static LogicalResult verifyView(Op op) {
 LogicalResult AtenViewOp::verify() { return verifyView(*this); }
 LogicalResult Aten_UnsafeViewOp::verify() { return verifyView(*this); }
 
+/// The tensor of which `value` is a view; null if it isn't a view.
+static Value viewedTensor(Value value) {
+  if (auto view = value.getDefiningOp<AtenViewOp>())
+    return view.getSelf();
+  if (auto view = value.getDefiningOp<Aten_UnsafeViewOp>())
+    return view.getSelf();
+  return {};
+}
+
 namespace {
 /// Replaces a view of a view by a view of the original tensor.
 template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
@@ -182,11 +201,11 @@ template <typename Op> struct ViewOfView : OpRewritePattern<Op> {
 
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
-    Operation *producer = op.getSelf().getDefiningOp();
-    if (!isa_and_present<AtenViewOp, Aten_UnsafeViewOp>(producer))
+    Value viewed = viewedTensor(op.getSelf());
+    if (!viewed)
       return failure();
-    rewriter.modifyOpInPlace(
-        op, [&] { op->setOperand(0, producer->getOperand(0)); });
+    rewriter.replaceOpWithNewOp<Op>(op, op.getType(),
+                                    ValueRange{viewed, op.getSize()});
     return success();
   }
 };

@@ -7,16 +7,17 @@ using namespace mlir::torch_ltc::torch;
 
 /// Verifies the sizes of [batch, m, k] x [batch, k, n] -> [batch, m, n], or of
 /// single matrices if `rank` is 2.
-static LogicalResult verifyProduct(Operation *op, int64_t rank) {
+template <typename OpTy>
+static LogicalResult verifyProduct(OpTy op, int64_t rank) {
   auto type = [](Value value) {
     return cast<ValueTensorType>(value.getType());
   };
-  ValueTensorType a = type(op->getOperand(0)), b = type(op->getOperand(1)),
-                  c = type(op->getResult(0));
+  ValueTensorType a = type(op.getSelf()), b = type(op.getMat2()),
+                  c = type(op.getResult());
   if (!a.isStatic() || !b.isStatic() || !c.isStatic())
     return success();
   auto error = [&]() -> LogicalResult {
-    return op->emitOpError()
+    return op.emitOpError()
            << "sizes of a matrix product don't match: " << Type(a) << " x "
            << Type(b) << " -> " << Type(c);
   };
