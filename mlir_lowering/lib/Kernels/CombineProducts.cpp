@@ -71,7 +71,7 @@ std::pair<Value, int64_t> findWhole(Value value) {
       break;
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(def))
       offset += getSliceOffset(slice);
-    value = def->getOperand(0);
+    value = getViewSource(def);
   }
   return {value, offset};
 }

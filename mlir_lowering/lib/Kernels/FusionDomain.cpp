@@ -2,6 +2,8 @@
 
 #include "torch_ltc/Kernels/FusionDomain.h"
 
+#include "torch_ltc/Kernels/Program.h"
+
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
@@ -74,8 +76,8 @@ bool isStaticTensor(Type type) {
 bool isComputingBody(Block &body) {
   bool isFine = true;
   body.walk([&](Operation *op) {
-    if (isa<tensor::ExtractOp>(op)) {
-      isFine &= isStaticTensor(op->getOperand(0).getType());
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op)) {
+      isFine &= isStaticTensor(extract.getTensor().getType());
       return;
     }
     bool usesTensors =
@@ -334,7 +336,7 @@ FusionDomain::findUnusedRun(int64_t size, ArrayRef<FactorRun> used) const {
 //===----------------------------------------------------------------------===//
 
 bool FusionDomain::addView(Operation *view) {
-  auto source = layouts.find(view->getOperand(0));
+  auto source = layouts.find(getViewSource(view));
   if (source == layouts.end())
     return false;
   Layout layout = source->second, result;
@@ -355,7 +357,7 @@ bool FusionDomain::addView(Operation *view) {
         parts.push_back(shape[part]);
       // Splitting changes the layouts, so look this dimension's factors up
       // again.
-      auto split = splitRun(layouts[view->getOperand(0)][dim], parts);
+      auto split = splitRun(layouts[getViewSource(view)][dim], parts);
       if (!split)
         return false;
       result.append(*split);

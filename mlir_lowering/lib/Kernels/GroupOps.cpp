@@ -209,7 +209,7 @@ private:
       Operation *def = value.getDefiningOp();
       if (!isReshape(def))
         break;
-      value = def->getOperand(0);
+      value = getViewSource(def);
     }
     return value;
   }
@@ -222,7 +222,7 @@ private:
       SmallVector<Operation *> chain;
       Value source = throughReshapes(operand, domain);
       for (Value value = operand; value != source;
-           value = chain.back()->getOperand(0))
+           value = getViewSource(chain.back()))
         chain.push_back(value.getDefiningOp());
       views.emplace_back();
       if (!domain.contains(source) || chain.empty())

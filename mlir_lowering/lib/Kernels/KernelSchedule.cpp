@@ -74,7 +74,7 @@ TripCount torch_ltc::getTripCount(func::FuncOp kernel) {
 
 Value KernelSchedule::getRoot(Value value) {
   while (isReshape(value.getDefiningOp()))
-    value = value.getDefiningOp()->getOperand(0);
+    value = getViewSource(value.getDefiningOp());
   return value;
 }
 
@@ -82,8 +82,8 @@ Value KernelSchedule::getRoot(Value value) {
 static bool isScalarCode(Operation *op) {
   bool isScalar =
       llvm::none_of(op->getResultTypes(), llvm::IsaPred<TensorType>);
-  if (isa<tensor::ExtractOp>(op))
-    return isa<BlockArgument>(KernelSchedule::getRoot(op->getOperand(0)));
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return isa<BlockArgument>(KernelSchedule::getRoot(extract.getTensor()));
   return isScalar && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
          llvm::none_of(op->getOperandTypes(), llvm::IsaPred<TensorType>);
 }
@@ -96,7 +96,7 @@ bool KernelSchedule::collectMembers() {
       for (Value result : generic.getResults())
         producers[result] = domain.getMembers().size() - 1;
     } else if (isReshape(&op)) {
-      if (domain.contains(op.getOperand(0)) && !domain.addView(&op))
+      if (domain.contains(getViewSource(&op)) && !domain.addView(&op))
         return false;
     } else if (!isa<tensor::EmptyOp>(op) && !isScalarCode(&op) &&
                !(op.getNumResults() == 1 && isUniform(op.getResult(0)))) {

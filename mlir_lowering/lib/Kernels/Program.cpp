@@ -61,6 +61,11 @@ OpRole mlir::torch_ltc::getRole(Operation *op) {
   return OpRole::Compute;
 }
 
+Value mlir::torch_ltc::getViewSource(Operation *view) {
+  // The other operands are sizes and offsets.
+  return view->getOperand(0);
+}
+
 SetVector<Value> mlir::torch_ltc::valuesRead(Operation *op) {
   SetVector<Value> values(op->operand_begin(), op->operand_end());
   getUsedValuesDefinedAbove(op->getRegions(), values);
@@ -102,7 +107,11 @@ int64_t torch_ltc::getSliceOffset(tensor::ExtractSliceOp slice) {
 std::pair<Value, int64_t> torch_ltc::lookThroughViews(Value value) {
   int64_t offset = 0;
   while (Operation *def = value.getDefiningOp()) {
-    if (getRole(def) != OpRole::View && !isa<ltc::CheckBoundsOp>(def))
+    if (auto check = dyn_cast<ltc::CheckBoundsOp>(def)) {
+      value = check.getIndices();
+      continue;
+    }
+    if (getRole(def) != OpRole::View)
       break;
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(def)) {
       int64_t elements = slice.getResultType().getNumElements();
@@ -110,7 +119,7 @@ std::pair<Value, int64_t> torch_ltc::lookThroughViews(Value value) {
                       std::max<int64_t>(1, elements);
       offset += getSliceOffset(slice) * width;
     }
-    value = def->getOperand(0);
+    value = getViewSource(def);
   }
   return {value, offset};
 }

@@ -159,7 +159,7 @@ private:
           recipe.cost += costOf(generic);
           llvm::append_range(open, generic.getDpsInputs());
         } else {
-          open.push_back(def->getOperand(0));
+          open.push_back(getViewSource(def));
         }
         continue;
       }
@@ -241,7 +241,7 @@ private:
     SmallVector<Value> operands;
     for (Value operand : def->getOperands())
       operands.push_back(copy(builder, operand, number, recipe, copies));
-    if (isView && operands[0] == def->getOperand(0))
+    if (isView && operands.front() == getViewSource(def))
       return value;
     Operation *clone = builder.clone(*def);
     clone->setOperands(operands);

@@ -102,7 +102,7 @@ void UnitScheduler::putUpdatesLast() {
         program.getResultAttrOfType<IntegerAttr>(index, kUpdatesAttr);
     Operation *writer = value.getDefiningOp();
     while (writer && getRole(writer) == OpRole::View)
-      writer = writer->getOperand(0).getDefiningOp();
+      writer = getViewSource(writer).getDefiningOp();
     if (!updated || !writer)
       continue;
     unsigned writerUnit = unitOf.lookup(writer);

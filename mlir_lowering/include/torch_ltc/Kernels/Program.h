@@ -31,6 +31,9 @@ enum class OpRole {
 };
 OpRole getRole(Operation *op);
 
+/// The tensor whose bytes an op with the role View shows.
+Value getViewSource(Operation *view);
+
 /// Values that an op reads, including those captured by its regions.
 SetVector<Value> valuesRead(Operation *op);
 
