@@ -107,3 +107,36 @@ def test_gradients_of_soft_margins_have_the_targets_strides(
         F.soft_margin_loss(x, target, reduction=reduction).sum().backward()
         strides.append(x.grad.stride())
     assert strides[0] == strides[1]
+
+
+#: Reductions and selections of a tensor without zeros, whose gradients eager computes by
+#: values.
+BY_VALUES: dict[str, Callable[[Tensor], Tensor]] = {
+    "max": lambda x: x.max(),
+    "min": lambda x: x.min(),
+    "median": lambda x: x.median(),
+    "nanmedian": lambda x: x.nanmedian(),
+    "product": lambda x: x.prod(),
+    "products of columns": lambda x: x.prod(0),
+    "products of rows": lambda x: x.prod(1, keepdim=True),
+    "masked_select": lambda x: x.masked_select(x > 1),
+}
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("view", [lambda x: x, lambda x: x.t(), lambda x: x[:, ::2]])
+@pytest.mark.parametrize("name", BY_VALUES)
+def test_gradients_that_depend_on_values_have_eagers_strides(
+    name: str, view: Callable[[Tensor], Tensor], create_graph: bool
+) -> None:
+    gradients = []
+    for device in ("cpu", "lazy"):
+        memory = torch.tensor([[1.5, 3.0, 0.5, 3.0], [2.0, 1.0, -1.0, 4.0]])
+        x = view(memory.to(device)).requires_grad_()
+        y = BY_VALUES[name](x)
+        (grad,) = torch.autograd.grad(
+            y, x, torch.ones_like(y), create_graph=create_graph
+        )
+        gradients.append(grad)
+    assert gradients[1].stride() == gradients[0].stride()
+    assert_close(gradients[1], gradients[0])

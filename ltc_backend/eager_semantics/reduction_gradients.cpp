@@ -1,22 +1,26 @@
-//===- reduction_gradients.cpp - The gradients of prod, max and min -------===//
+//===- reduction_gradients.cpp - The gradients of reductions --------------===//
 //
 // For a tensor with a functional wrapper, torch computes some gradients by
 // formulas that avoid reading values. If values are NaN or infinite, or
-// overflow, the results differ from those of the formulas for CPU tensors.
-// Hooks on the autograd nodes compute the latter:
+// overflow, the results differ from those of the formulas for CPU tensors; so
+// do the strides for operands that aren't row-major. Hooks on the autograd
+// nodes compute the results and strides of the latter:
 //
 // - `prod`: eager counts the zeros of the operand. Without a zero, the gradient
 //   is the product divided by the operand; with one zero, the product of all
 //   other elements; with several, zero. With a wrapper, torch always computes
 //   the product of all other elements. The hook computes these forms as well,
-//   and selects one.
+//   and selects one. The strides are those of the form without a zero.
 // - `max` and `min` of all elements: eager divides the gradient among the
 //   extreme elements, and the others get 0. With a wrapper, torch multiplies by
 //   0 instead of selecting 0, and the product with NaN or infinity is NaN.
+// - `masked_select`: eager writes the gradient to a tensor with the strides of
+//   the operand. With a wrapper, torch creates a row-major tensor.
 //
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
@@ -29,6 +33,7 @@ using namespace torch_ltc;
 using at::Tensor;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using torch::autograd::generated::MaskedSelectBackward0;
 using torch::autograd::generated::MaxBackward1;
 using torch::autograd::generated::MinBackward1;
 using torch::autograd::generated::ProdBackward0;
@@ -96,7 +101,7 @@ class ProductGradient final : public GradientHook {
     if (isOfAll && !at::GradMode::is_enabled())
       withZeros = at::where(zeros.sum() > 1, at::zeros({}, ofOthers.options()),
                             ofOthers);
-    return at::where(zeros.any(), withZeros, quotient);
+    return at::where(zeros.any().logical_not(), quotient, withZeros);
   }
 };
 
@@ -111,8 +116,22 @@ class ExtremumGradient final : public GradientHook {
     Tensor result = backward->result_.unpack(node->getptr());
     Tensor isExtreme =
         (self == result).logical_or(self.isnan().logical_and(result.isnan()));
-    return at::where(isExtreme, grad / isExtreme.sum(),
-                     at::zeros({}, grad.options()));
+    return at::zeros_symint(self.sym_sizes(), grad.options())
+        .masked_fill(isExtreme, grad / isExtreme.sum());
+  }
+};
+
+/// A hook on `MaskedSelectBackward0`.
+class SelectionGradient final : public GradientHook {
+  using GradientHook::GradientHook;
+
+  Tensor replaced(const Tensor &computed, const Tensor &) override {
+    auto *backward = static_cast<MaskedSelectBackward0 *>(node);
+    Tensor self = backward->self_.unpack();
+    if (!isLazyWrapper(computed) || !isLazyWrapper(self) ||
+        self.is_contiguous() || self.sizes() != computed.sizes())
+      return computed;
+    return at::empty_like(self, computed.options()).copy_(computed);
   }
 };
 
@@ -147,4 +166,5 @@ void torch_ltc::registerReductionGradients() {
   addHook<ProductGradient>({"aten::prod", "dim_int"});
   addHook<ExtremumGradient<MaxBackward1>>({"aten::max", ""});
   addHook<ExtremumGradient<MinBackward1>>({"aten::min", ""});
+  addHook<SelectionGradient>({"aten::masked_select", ""});
 }

@@ -112,8 +112,10 @@ class _Median(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        equal = _equals(*ctx.saved_tensors)
-        return torch.where(equal, grads[0] / equal.sum(), 0.0), None
+        x, chosen = ctx.saved_tensors
+        equal = _equals(x, chosen)
+        none = torch.zeros(x.shape, dtype=x.dtype, device=x.device)  # row-major
+        return none.masked_fill(equal, grads[0] / equal.sum()), None
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
