@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 from torch.nn import functional as F
 
 
@@ -250,3 +251,20 @@ def test_a_rank_resizes_its_out() -> None:
     with pytest.warns(UserWarning, match="An output with one or more elements"):
         torch.linalg.matrix_rank(torch.eye(2, device="lazy"), out=out)
     assert out.shape == ()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, mask: x.__setitem__(mask, 5.0),
+        lambda x, mask: x.__setitem__((slice(None), mask[:3]), 5),
+        lambda x, mask: x.index_put((mask,), torch.tensor(2.0).to(x.device)),
+    ],
+)
+def test_bytes_as_a_mask_of_a_number(write: Callable) -> None:
+    mask = torch.tensor([1, 0, 2, 0], dtype=torch.uint8)
+    for device in ("cpu", "lazy"):
+        x = torch.ones(4, 3, device=device)
+        with pytest.raises(RuntimeError, match="only supports boolean masks"):
+            write(x, mask.to(device))
+        assert_close(x, torch.ones(4, 3))

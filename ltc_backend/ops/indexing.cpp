@@ -102,12 +102,29 @@ void index(const OperatorHandle &op, Stack *stack) {
   traceWithPositions(op, record, stack);
 }
 
+/// Whether eager calls `masked_fill`, which rejects bytes, for a write of
+/// `values` to elements that `indices` selects by bytes.
+bool isFillByBytes(const IValue &indices, const at::Tensor &values) {
+  at::ScalarType dtype = at::kBool;
+  for (const std::optional<at::Tensor> &index : toOptionalTensors(indices)) {
+    if (!index || !index->defined())
+      continue;
+    if (!isMask(index) || dtype == at::kByte)
+      return false;
+    dtype = index->scalar_type();
+  }
+  return dtype == at::kByte && values.numel() == 1;
+}
+
 void indexPut(const OperatorHandle &op, Stack *stack) {
   static const OpRecord &record = getOpRecord("aten::index_put");
   if (auto reason = reasonForFallback(record.name, record.emitName))
     return runFallback(op, *stack, reason);
   auto arguments = torch::jit::last(*stack, 4);
   const at::Tensor &self = arguments[0].toTensor();
+  if (!arguments[3].toBool() &&
+      isFillByBytes(arguments[1], arguments[2].toTensor()))
+    return runFallback(op, *stack, "a mask of bytes");
   std::optional<MaskedWrite> write =
       maskedWrite(self, arguments[1], arguments[2].toTensor());
   if (!write || arguments[3].toBool()) // accumulate
