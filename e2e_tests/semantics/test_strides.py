@@ -454,3 +454,20 @@ def test_view_copy_of_any_strides(sizes: tuple) -> None:
     """`view_copy` copies first if a view is impossible, as `reshape` does."""
     x = torch.arange(12.0).reshape(3, 4)
     compare(lambda x: [torch.view_copy(x, sizes), torch.view_copy(x.t(), sizes)], x)
+
+
+@pytest.mark.parametrize(
+    "view", [lambda x: x[1:], lambda x: x[1:, ::2], lambda x: x[1:, 1:].t()]
+)
+def test_parts_of_views_are_scattered_into_copies_of_their_memory(view) -> None:
+    memory = torch.arange(25.0).reshape(5, 5)
+    results = []
+    for x in (view(memory), view(memory.to("lazy"))):
+        results.append([
+            torch.select_scatter(x, x[0] + 1, 0, 2),
+            torch.slice_scatter(x, x[:1] + 1, 0, 1, 2),
+            torch.diagonal_scatter(x, x.diagonal() + 1),
+        ])  # fmt: skip
+    for eager, lazy in zip(*results, strict=True):
+        assert geometry(lazy) == geometry(eager)
+        assert_close(lazy, eager)

@@ -92,6 +92,15 @@ bool isIntegerConvolutionForBackend(const OpRecord &record,
 
 thread_local const OpRecord *inPlaceRecord = nullptr;
 
+/// The storage offset of the results. An inverse of a view returns a copy of
+/// the operand's memory, up to the operand's last element.
+int64_t keptOffset(StrideRule rule, const OpRecord &record,
+                   c10::ArrayRef<IValue> arguments) {
+  return rule == StrideRule::LikeSelf && isViewOrInverse(record)
+             ? arguments[0].toTensor().storage_offset()
+             : 0;
+}
+
 void setGeometries(StrideRule rule, const OpRecord &record,
                    c10::ArrayRef<IValue> arguments,
                    const std::vector<at::Tensor> &results) {
@@ -107,8 +116,9 @@ void setGeometries(StrideRule rule, const OpRecord &record,
       continue;
     }
     Strides strides = resultStrides(rule, schema, arguments, result.sizes());
-    if (result.strides() != strides)
-      setGeometry(result, strides);
+    int64_t offset = keptOffset(rule, record, arguments);
+    if (offset || result.strides() != strides)
+      setGeometry(result, strides, offset);
   }
 }
 
@@ -283,6 +293,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     static_cast<OpNode &>(*node).markInPlace();
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
       rule == StrideRule::MatrixColumns || rule == StrideRule::Fft ||
+      keptOffset(rule, record, arguments) ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous) ||
       (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);
