@@ -155,3 +155,27 @@ def test_views_are_exchanged() -> None:
     assert view.tolist() == [1, 1, 1] and other.sum().item() == LARGE - 1
     other.add_(1)
     assert whole.sum().item() == 2 * (LARGE - 1)
+
+
+#: Parts of an expansion of a tensor of sizes [8, 1] to [5, 8, n].
+PARTS_OF_EXPANDED = {
+    "slice of a repeated dim": lambda x: x[..., 7:9] * 2,
+    "select of a repeated dim": lambda x: x[..., -1] + 1,
+    "slice of a new dim": lambda x: x[1:3, :, :2].neg(),
+    "select of a new dim": lambda x: x[2][:, 1:3].exp(),
+    "slice of an original dim": lambda x: x[:, 1:6:2, :3].square(),
+    "select of an original dim": lambda x: x[:, 3, :4] - 1,
+    "empty slice": lambda x: x[:, 3:3, 2:2] - 1,
+}
+
+
+@pytest.mark.parametrize("name", PARTS_OF_EXPANDED)
+def test_parts_of_an_expanded_tensor_need_no_memory_for_it(name: str) -> None:
+    n = 1 << 32
+    memory = torch.arange(8.0).reshape(8, 1)
+    with torch_ltc.config(tier="compile"):
+        expected, part = (
+            PARTS_OF_EXPANDED[name](x.expand(5, 8, n))
+            for x in (memory, memory.to("lazy"))
+        )
+        assert_close(part.cpu(), expected)

@@ -49,6 +49,33 @@ func.func @views(%a: !torch.vtensor<[2,3],f32>) -> !torch.vtensor<[3,2],f32> {
   return %1 : !torch.vtensor<[3,2],f32>
 }
 
+// A part of an expanded tensor is computed from a part of the original one.
+// CHECK-LABEL: func.func @parts_of_expanded
+// CHECK-NOT: 400
+// CHECK: %[[S:.*]] = torch.aten.slice.Tensor %arg0, %int0, %int1, %int3, %int1
+// CHECK-SAME: -> !torch.vtensor<[2,1],f32>
+// CHECK: %[[V:.*]] = torch.aten.view %[[S]]
+// CHECK-SAME: -> !torch.vtensor<[2],f32>
+// CHECK: %[[E:.*]] = torch.aten.expand %[[V]]
+// CHECK-SAME: -> !torch.vtensor<[3,2],f32>
+// CHECK-NEXT: return %[[E]]
+func.func @parts_of_expanded(%a: !torch.vtensor<[8,1],f32>) -> !torch.vtensor<[3,2],f32> {
+  %int0 = torch.constant.int 0
+  %int1 = torch.constant.int 1
+  %int3 = torch.constant.int 3
+  %int7 = torch.constant.int 7
+  %int8 = torch.constant.int 8
+  %int-1 = torch.constant.int -1
+  %int400 = torch.constant.int 400
+  %false = torch.constant.bool false
+  %sizes = torch.prim.ListConstruct %int400, %int8, %int400 : (!torch.int, !torch.int, !torch.int) -> !torch.list<int>
+  %0 = torch.aten.expand %a, %sizes, %false : !torch.vtensor<[8,1],f32>, !torch.list<int>, !torch.bool -> !torch.vtensor<[400,8,400],f32>
+  %1 = torch.aten.slice.Tensor %0, %int0, %int0, %int3, %int1 : !torch.vtensor<[400,8,400],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[3,8,400],f32>
+  %2 = torch.aten.slice.Tensor %1, %int1, %int1, %int3, %int1 : !torch.vtensor<[3,8,400],f32>, !torch.int, !torch.int, !torch.int, !torch.int -> !torch.vtensor<[3,2,400],f32>
+  %3 = torch.aten.select.int %2, %int-1, %int7 : !torch.vtensor<[3,2,400],f32>, !torch.int, !torch.int -> !torch.vtensor<[3,2],f32>
+  return %3 : !torch.vtensor<[3,2],f32>
+}
+
 // Neither a transpose of a square matrix nor a cast to another dtype is an
 // identity.
 // CHECK-LABEL: func.func @kept

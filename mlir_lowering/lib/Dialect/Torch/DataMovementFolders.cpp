@@ -13,6 +13,20 @@
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
 
+static Value intConstant(OpBuilder &builder, Location loc, int64_t value) {
+  return ConstantIntOp::create(builder, loc, IntType::get(builder.getContext()),
+                               builder.getI64IntegerAttr(value));
+}
+
+static Value intList(OpBuilder &builder, Location loc,
+                     ArrayRef<int64_t> values) {
+  auto elements = llvm::map_to_vector(
+      values, [&](int64_t value) { return intConstant(builder, loc, value); });
+  Type intType = IntType::get(builder.getContext());
+  return PrimListConstructOp::create(
+      builder, loc, ListType::get(builder.getContext(), intType), elements);
+}
+
 static ValueTensorType tensorType(Value value) {
   return cast<ValueTensorType>(value.getType());
 }
@@ -140,15 +154,9 @@ template <typename Op> struct ComposePermutations : OpRewritePattern<Op> {
     auto inner = permutationOf(op.getSelf().getDefiningOp());
     if (!outer || !inner)
       return failure();
-    MLIRContext *context = op.getContext();
-    Type intType = IntType::get(context);
-    SmallVector<Value> dims;
-    for (int64_t dim : outer->order)
-      dims.push_back(
-          ConstantIntOp::create(rewriter, op.getLoc(), intType,
-                                rewriter.getI64IntegerAttr(inner->order[dim])));
-    Value list = PrimListConstructOp::create(
-        rewriter, op.getLoc(), ListType::get(context, intType), dims);
+    auto dims = llvm::map_to_vector(
+        outer->order, [&](int64_t dim) { return inner->order[dim]; });
+    Value list = intList(rewriter, op.getLoc(), dims);
     rewriter.replaceOpWithNewOp<AtenPermuteOp>(op, op.getType(),
                                                ValueRange{inner->self, list});
     return success();
@@ -218,4 +226,76 @@ void AtenViewOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
 void Aten_UnsafeViewOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                     MLIRContext *context) {
   patterns.add<ViewOfView<Aten_UnsafeViewOp>>(context);
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of expanded tensors
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Replaces a slice or `select` of an expanded tensor by an expansion of a part
+/// of the original tensor, so that the program never computes the expanded
+/// tensor, which may be larger than the memory.
+template <typename Op> struct PartOfExpanded : OpRewritePattern<Op> {
+  using OpRewritePattern<Op>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(Op op,
+                                PatternRewriter &rewriter) const override {
+    auto expand = op.getSelf().template getDefiningOp<AtenExpandOp>();
+    std::optional<int64_t> dim = constantInt(op.getDim());
+    if (!expand || !dim)
+      return failure();
+    ValueTensorType source = tensorType(expand.getSelf());
+    ValueTensorType whole = tensorType(expand.getResult());
+    ValueTensorType result = tensorType(op.getResult());
+    if (!source.isStatic() || !whole.isStatic() || !result.isStatic())
+      return failure();
+    if (*dim < 0)
+      *dim += whole.getRank();
+    int64_t sourceDim = *dim - (whole.getRank() - source.getRank());
+    Value part = partOf(rewriter, op, expand.getSelf(), sourceDim, *dim);
+    Value sizes = intList(rewriter, op.getLoc(), result.getSizes());
+    rewriter.replaceOpWithNewOp<AtenExpandOp>(
+        op, result, ValueRange{part, sizes, expand.getImplicit()});
+    return success();
+  }
+
+private:
+  /// Returns the elements of `source` that the part has. `dim` is the dim of
+  /// `source` that the op slices, negative if the expansion adds it;
+  /// `expandedDim` is that of the expanded tensor.
+  static Value partOf(PatternRewriter &rewriter, Op op, Value source,
+                      int64_t dim, int64_t expandedDim) {
+    constexpr bool isSelect = std::is_same_v<Op, AtenSelectIntOp>;
+    ValueTensorType type = tensorType(source);
+    if (dim < 0 || (!isSelect && type.getSizes()[dim] == 1))
+      return source;
+    SmallVector<int64_t> sizes(type.getSizes());
+    bool isRepeated = sizes[dim] == 1;
+    if (isSelect)
+      sizes.erase(sizes.begin() + dim);
+    else
+      sizes[dim] = tensorType(op.getResult()).getSizes()[expandedDim];
+    Type partType =
+        ValueTensorType::get(op.getContext(), sizes, type.getDtype());
+    if (isRepeated)
+      return AtenViewOp::create(
+                 rewriter, op.getLoc(), partType,
+                 ValueRange{source, intList(rewriter, op.getLoc(), sizes)})
+          ->getResult(0);
+    SmallVector<Value> operands(op->getOperands());
+    operands[0] = source;
+    operands[1] = intConstant(rewriter, op.getLoc(), dim);
+    return Op::create(rewriter, op.getLoc(), partType, operands)->getResult(0);
+  }
+};
+} // namespace
+
+void AtenSliceTensorOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                    MLIRContext *context) {
+  patterns.add<PartOfExpanded<AtenSliceTensorOp>>(context);
+}
+void AtenSelectIntOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
+                                                  MLIRContext *context) {
+  patterns.add<PartOfExpanded<AtenSelectIntOp>>(context);
 }
