@@ -37,6 +37,7 @@ OPS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "matmul": lambda x: x @ x.flip(1),
     "unfold": lambda x: functional.unfold(x, 2),
     "norm": lambda x: x.norm(dim=1),
+    "matrix_exp": lambda x: torch.matrix_exp(x.contiguous()),
 }
 LAYOUTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "transposed": lambda x: x.transpose(0, 1).transpose(2, 3).transpose(0, 1),
@@ -61,3 +62,15 @@ def test_views_into_kernels(name: str, layout: str) -> None:
     with torch_ltc.config(tier="interpret"):
         lazy = compute("lazy")
     assert_close(lazy, compute("cpu"), rtol=1e-4, atol=1e-4)
+
+
+def test_searches_of_views_give_no_advice_about_their_memory(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    x = torch.arange(24.0).reshape(2, 4, 3).to("lazy")
+    bounds = x.transpose(1, 2).contiguous()
+    with torch_ltc.config(tier="interpret"):
+        found = torch.searchsorted(bounds, bounds[..., ::2].contiguous())
+        found = found + torch.bucketize(bounds[..., ::2].contiguous(), bounds[0, 0])
+        assert found.cpu().max() == 6
+    assert not recwarn.list
