@@ -431,3 +431,22 @@ def test_primitive_ops(name: str) -> None:
         return [y, result]
 
     compare(program, torch.arange(12.0).reshape(3, 4))
+
+
+@pytest.mark.parametrize(
+    "name", ["argument", "view_of_argument", "result_twice", "view_of_result"]
+)
+def test_results_share_no_memory(name: str) -> None:
+    def alias(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x * 2
+        return {
+            "argument": (x, y),
+            "view_of_argument": (y, x[1:]),
+            "result_twice": (y, y),
+            "view_of_result": (y, y[1:]),
+        }[name]
+
+    op = torch.library.custom_op(f"torch_ltc_tests::{name}", alias, mutates_args=())
+    for device in ("cpu", "lazy"):
+        with pytest.raises(RuntimeError, match="may not alias any inputs"):
+            op(torch.ones(3, device=device))

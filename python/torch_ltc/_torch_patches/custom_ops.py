@@ -12,10 +12,12 @@ ltc_backend/tracing/custom_ops.cpp.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._library.utils import _c_check_aliasing_constraint
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from torch_ltc._backend import bindings
@@ -49,6 +51,13 @@ def _kernel(definition: Any) -> Callable:
             torch._C._SetExcludeDispatchKeyGuard(keys.PythonTLSSnapshot, False),
         ):
             result = definition._backend_fns[None](*args, **kwargs)
+        _c_check_aliasing_constraint(
+            definition._name,
+            args,
+            kwargs,
+            result,
+            lambda: inspect.getmodule(definition._backend_fns[None]),
+        )
         if is_called_by_mode:
             return result
         return tree_map_only(torch.Tensor, _value, result)
