@@ -268,3 +268,15 @@ def test_bytes_as_a_mask_of_a_number(write: Callable) -> None:
         with pytest.raises(RuntimeError, match="only supports boolean masks"):
             write(x, mask.to(device))
         assert_close(x, torch.ones(4, 3))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int64])
+def test_numbers_of_another_dtype_at_positions(dtype: torch.dtype) -> None:
+    number = torch.ones((), dtype=dtype)
+    for device in ("cpu", "lazy"):
+        x = torch.zeros(4, 3, device=device)
+        for positions in ([0], [1, -1]):
+            with pytest.raises(RuntimeError, match="source and destination dtypes"):
+                x[torch.tensor(positions, device=device)] = number
+        x[torch.tensor([True, False, False, True], device=device)] = number  # a fill
+        assert x.sum() == 6

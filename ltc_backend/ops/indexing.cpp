@@ -127,6 +127,10 @@ void indexPut(const OperatorHandle &op, Stack *stack) {
     return runFallback(op, *stack, "a mask of bytes");
   std::optional<MaskedWrite> write =
       maskedWrite(self, arguments[1], arguments[2].toTensor());
+  const at::Tensor &number = arguments[2].toTensor();
+  if (!write && number.device().is_cpu() &&
+      number.scalar_type() != self.scalar_type())
+    return runFallback(op, *stack, "a number of another dtype");
   if (!write || arguments[3].toBool()) // accumulate
     return traceWithPositions(op, record, stack);
   at::Tensor mask =
