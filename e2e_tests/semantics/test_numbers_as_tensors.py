@@ -63,3 +63,10 @@ def test_is_a_leaf_that_trains() -> None:
         return [weight.detach(), weight.grad]
 
     compare(program, torch.arange(3.0))
+
+
+def test_a_copy_of_a_tensor_warns() -> None:
+    x = torch.ones(2, device="lazy")
+    with pytest.warns(UserWarning, match=r"rather than tensor.new_tensor") as caught:
+        x.new_tensor(x)
+    assert caught[0].filename == __file__

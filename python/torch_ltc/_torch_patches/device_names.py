@@ -16,6 +16,7 @@ backend uses the key.
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import Any
 
 import torch
@@ -50,6 +51,14 @@ def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=tensor.dtype, device="cpu")
 
 
+#: torch's warning (2.13).
+_COPIES_TENSOR = (
+    "To copy construct from a tensor, it is recommended to use "
+    "sourceTensor.detach().clone() or sourceTensor.detach().clone().requires_grad_(True), "
+    "rather than tensor.new_tensor(sourceTensor)."
+)
+
+
 def _wrap_new_tensor(new_tensor: Any) -> Any:
     @functools.wraps(new_tensor)
     def wrapped(
@@ -66,6 +75,7 @@ def _wrap_new_tensor(new_tensor: Any) -> Any:
             return new_tensor(self, data, device=device, **options, **kwargs)
         place = self.device if device is None else device
         if isinstance(data, torch.Tensor):
+            warnings.warn(_COPIES_TENSOR, stacklevel=2)
             made = data.detach().to(place, dtype or self.dtype, copy=True)
         else:
             made = new_tensor(_on_cpu(self), data, dtype=dtype, **kwargs).to(place)
