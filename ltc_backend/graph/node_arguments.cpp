@@ -43,9 +43,8 @@ IValue NodeArguments::build(const Attribute &attribute,
                ? *spec.defaultValue
                : IValue();
   case Tag::operand:
-    if (spec.kind == ArgumentKind::Scalar) // a complex number
-      return nextOperand().item();
-    return nextOperand();
+    return spec.kind == ArgumentKind::Scalar ? IValue(complexNumber())
+                                             : IValue(nextOperand());
   case Tag::operandList:
     return operandList(attribute);
   case Tag::optionalOperandList:
@@ -87,6 +86,14 @@ IValue NodeArguments::build(const Attribute &attribute,
     return numberTensor(attribute);
   }
   return IValue();
+}
+
+/// The next operand as a number. A tensor without data stands for any number,
+/// because sizes don't depend on complex numbers.
+at::Scalar NodeArguments::complexNumber() {
+  const at::Tensor value = nextOperand();
+  return value.is_meta() ? at::Scalar(c10::complex<double>(0, 1))
+                         : value.item();
 }
 
 at::Tensor NodeArguments::nextOperand() {

@@ -30,6 +30,7 @@ public:
   c10::IValue build(const Attribute &attribute, const ArgumentSpec &spec);
 
 private:
+  at::Scalar complexNumber();
   at::Tensor nextOperand();
   c10::IValue operandList(const Attribute &attribute);
   c10::IValue optionalOperandList(const Attribute &attribute);
