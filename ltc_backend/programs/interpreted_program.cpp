@@ -439,6 +439,7 @@ HeadStartPtr InterpretedProgram::beginHeadStart() const {
 
 void InterpretedProgram::runEarly(HeadStart &headStart,
                                   c10::ArrayRef<uint32_t> positions) {
+  WorkerStateGuard state;
   at::AutoDispatchBelowAutograd noAutograd;
   TemporaryValues temporary;
   const double begin = threadSeconds();

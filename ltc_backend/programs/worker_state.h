@@ -3,6 +3,8 @@
 #ifndef TORCH_LTC_PROGRAMS_WORKER_STATE_H
 #define TORCH_LTC_PROGRAMS_WORKER_STATE_H
 
+#include "events/reported_warnings.h"
+
 #include <ATen/ThreadLocalState.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -18,8 +20,8 @@ void noteWorkerState();
 bool hasWorkerState();
 
 /// While such an object exists, the current thread has the settings that
-/// `noteWorkerState` noted. A thread that runs a step itself may be in a
-/// dispatch mode, autocast, or inference mode.
+/// `noteWorkerState` noted, and doesn't repeat warnings. A thread that runs a
+/// step itself may be in a dispatch mode, autocast, or inference mode.
 class WorkerStateGuard {
 public:
   WorkerStateGuard();
@@ -31,6 +33,7 @@ private:
   std::optional<c10::impl::ForceDispatchKeyGuard> keys;
   std::optional<c10::AutogradState> ownGradients;
   std::optional<at::ThreadLocalStateGuard> all;
+  ReportedWarningsGuard warnings;
 };
 
 } // namespace torch_ltc

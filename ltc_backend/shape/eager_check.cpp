@@ -1,6 +1,7 @@
 //===- eager_check.cpp - Checks of calls with eager's kernels -------------===//
 
 #include "shape/eager_check.h"
+#include "events/reported_warnings.h"
 #include "ir/tensor_arguments.h"
 
 #include <ATen/Functions.h>
@@ -257,6 +258,7 @@ public:
   WarningNotice() : outer(c10::WarningUtils::get_warning_handler()) {}
   void process(const c10::Warning &warning) override {
     hasWarned = true;
+    noteReported(warning);
     outer->process(warning);
   }
 
