@@ -238,11 +238,9 @@ static SmallVector<Value> mirrorSource(IndexBuilder &b, ValueRange indices,
   return source;
 }
 
-/// reflection_pad and replication_pad
-template <bool isReflection, typename OpTy>
-static LogicalResult lowerMirrorPad(OpLowering &op, OpTy args) {
-  SmallVector<int64_t> pad = op.integers(args.getPadding());
-  Value self = args.getSelf();
+template <bool isReflection>
+static LogicalResult mirrorPad(OpLowering &op, Value self,
+                               ArrayRef<int64_t> pad) {
   Value result = op.tensors.fromIndices(
       op.resultSizes(), op.resultType().getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
@@ -253,12 +251,17 @@ static LogicalResult lowerMirrorPad(OpLowering &op, OpTy args) {
   return op.replaceWith(result);
 }
 
-/// Gradients of reflection_pad and replication_pad: each source element gets
-/// the sum of its copies' gradients.
+/// reflection_pad and replication_pad
 template <bool isReflection, typename OpTy>
-static LogicalResult lowerMirrorPadBackward(OpLowering &op, OpTy args) {
-  SmallVector<int64_t> pad = op.integers(args.getPadding());
-  Value gradOutput = args.getGradOutput();
+static LogicalResult lowerMirrorPad(OpLowering &op, OpTy args) {
+  return mirrorPad<isReflection>(op, args.getSelf(),
+                                 op.integers(args.getPadding()));
+}
+
+/// Each source element gets the sum of its copies' gradients.
+template <bool isReflection>
+static LogicalResult mirrorPadBackward(OpLowering &op, Value gradOutput,
+                                       ArrayRef<int64_t> pad) {
   Type compute = computeDtypeOf(op.resultDtype());
   Value zeros = op.tensors.zeros(op.resultSizes(), compute);
   if (op.resultType().getNumElements() == 0)
@@ -276,6 +279,12 @@ static LogicalResult lowerMirrorPadBackward(OpLowering &op, OpTy args) {
         return b.insert(total, carried, target);
       });
   return op.replaceWith(op.tensors.convert(sum, compute, op.resultDtype()));
+}
+
+template <bool isReflection, typename OpTy>
+static LogicalResult lowerMirrorPadBackward(OpLowering &op, OpTy args) {
+  return mirrorPadBackward<isReflection>(op, args.getGradOutput(),
+                                         op.integers(args.getPadding()));
 }
 
 //===----------------------------------------------------------------------===//
