@@ -94,15 +94,15 @@ def test_views_of_other_devices_keep_their_messages() -> None:
         assert message(caught) == "shape '[7]' is invalid for input of size 6"
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("dtype", [torch.complex32, torch.uint32])
 def test_unknown_dtypes(dtype: torch.dtype, pending) -> None:
-    """Complex numbers aren't compiled: ops on them either run by fallback with the
+    """Programs don't support these dtypes: ops on them either run by fallback with the
     correct result or raise a one-sentence error."""
     torch_ltc.reset_metrics()
     try:
         value = (torch.ones(3, device="lazy").to(dtype) * 2).sum().item()
     except RuntimeError as error:
-        assert "complex" in str(error).lower()
+        assert "dtype" in str(error) or "not implemented" in str(error)
         assert "test_errors.py" in str(error)
     else:
         assert value == 6
