@@ -43,7 +43,8 @@ def test_counters_of_programs_and_reused_nodes() -> None:
     total = torch.zeros(2, 7, device="lazy")
     torch._lazy.mark_step()
     metrics.reset()
-    for _ in range(6):
+    # After many traces that differed, only every eighth one is cached.
+    for _ in range(20):
         total += x + y
         torch._lazy.mark_step()
     assert metrics.counter_value("IrNodeReused_torch::lazy::AddTensor") >= 8
