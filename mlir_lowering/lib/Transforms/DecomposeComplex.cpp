@@ -11,11 +11,10 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/ReshapeOps.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_elementwise.h"
-#include "torch_ltc/Dialect/Torch/TorchOps_indexing.h"
-#include "torch_ltc/Dialect/Torch/TorchOps_reduction.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc;
@@ -295,12 +294,7 @@ void mlir::torch_ltc::populateComplexDecompositionPatterns(
       [&]<typename OpTy>(LogicalResult (*function)(OpTy, FormulaBuilder &)) {
         patterns.add<ComplexPattern<OpTy>>(context, function);
       };
-  add(decomposeReshape<AtenViewOp>);
-  add(decomposeReshape<Aten_UnsafeViewOp>);
-  add(decomposeReshape<AtenUnsqueezeOp>);
-  add(decomposeReshape<AtenSqueezeOp>);
-  add(decomposeReshape<AtenSqueezeDimOp>);
-  add(decomposeReshape<AtenSqueezeDimsOp>);
+  forEachReshapeOp([&]<typename OpTy>() { add(decomposeReshape<OpTy>); });
   add(decomposePermute);
   add(decomposeTranspose);
   add(decomposeT);

@@ -4,8 +4,8 @@
 // additional last dim of size 2, the real and the imaginary part, which is how
 // PyTorch stores it. So a view of one as the other is the operand itself. All
 // other ops are computed by PyTorch's kernels, whatever their rows in the op
-// table say; the pass ltc-mlir-decompose-complex leaves only ops for which
-// those kernels are the best choice.
+// table say (lib/Transforms/DecomposeComplex.cpp decomposes those for which
+// another way is better).
 //
 //===----------------------------------------------------------------------===//
 

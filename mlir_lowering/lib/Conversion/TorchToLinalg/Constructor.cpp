@@ -1,7 +1,7 @@
 //===- Constructor.cpp - Tensors made from numbers and sizes --------------===//
 
 #include "IndexBuilder.h"
-#include "OpLowering.h"
+#include "OpArguments.h"
 
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
@@ -221,11 +221,9 @@ static LogicalResult lowerTriangleIndices(OpLowering &op, OpTy args) {
 }
 
 void torch_ltc::populateConstructorLowerings(LoweringTable &table) {
-  for (StringRef name :
-       {"aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero",
-        "aten.empty.memory_format", "aten.empty_like", "aten.new_empty"})
+  for (StringRef name : zeroConstructors)
     table.add(name, lowerConstantFill<0>);
-  for (StringRef name : {"aten.ones", "aten.ones_like", "aten.new_ones"})
+  for (StringRef name : oneConstructors)
     table.add(name, lowerConstantFill<1>);
   table.add(lowerFull<AtenFullOp>);
   table.add(lowerFull<AtenFullLikeOp>);

@@ -14,13 +14,6 @@ using namespace mlir::torch_ltc::torch::ops;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and similar ops: `replaceWith` reshapes the operand
-/// to the result type.
-template <typename OpTy>
-static LogicalResult lowerReshape(OpLowering &op, OpTy args) {
-  return op.replaceWith(op.tensor(args.getSelf()));
-}
-
 static LogicalResult lowerPermute(OpLowering &op, AtenPermuteOp args) {
   return op.replaceWith(
       op.tensors.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
@@ -246,12 +239,7 @@ static LogicalResult lowerCopy(OpLowering &op, AtenCopyOp args) {
 }
 
 void torch_ltc::populateDataMovementLowerings(LoweringTable &table) {
-  table.add(lowerReshape<AtenViewOp>);
-  table.add(lowerReshape<Aten_UnsafeViewOp>);
-  table.add(lowerReshape<AtenUnsqueezeOp>);
-  table.add(lowerReshape<AtenSqueezeOp>);
-  table.add(lowerReshape<AtenSqueezeDimOp>);
-  table.add(lowerReshape<AtenSqueezeDimsOp>);
+  addReshapes(table);
   table.add(lowerPermute);
   table.add(lowerTranspose<AtenTransposeIntOp>);
   table.add(lowerTranspose<AtenTOp>);

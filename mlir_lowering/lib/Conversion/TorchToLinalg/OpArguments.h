@@ -10,7 +10,7 @@
 
 #include "OpLowering.h"
 
-#include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
+#include "torch_ltc/Dialect/Torch/ReshapeOps.h"
 
 namespace mlir::torch_ltc {
 
@@ -70,6 +70,26 @@ struct ScatterPlaces {
   explicit ScatterPlaces(OpTy args)
       : self(args.getSelf()), dim(args.getDim()), index(args.getIndex()) {}
 };
+
+/// Adds the lowerings of views that only change sizes: `replaceWith` reshapes
+/// the operand to the result type.
+template <typename Lowering>
+void addReshapes(LoweringTableOf<Lowering> &table) {
+  torch::forEachReshapeOp([&]<typename OpTy>() {
+    table.add(+[](Lowering &op, OpTy args) {
+      return op.replaceWith(op.tensor(args.getSelf()));
+    });
+  });
+}
+
+/// Constructors of zeros and ones. `empty` is filled with 0, so that no run
+/// depends on earlier contents of memory.
+inline constexpr llvm::StringLiteral zeroConstructors[] = {
+    "aten.zeros",    "aten.zeros_like",          "aten.new_zeros",
+    "aten.zero",     "aten.empty.memory_format", "aten.empty_like",
+    "aten.new_empty"};
+inline constexpr llvm::StringLiteral oneConstructors[] = {
+    "aten.ones", "aten.ones_like", "aten.new_ones"};
 
 /// A slice's start or end, clamped to [0, size]. A negative `index` counts from
 /// the end; without an index, `none` is used.

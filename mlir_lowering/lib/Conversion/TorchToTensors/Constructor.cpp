@@ -2,6 +2,8 @@
 
 #include "TensorLowering.h"
 
+#include "../TorchToLinalg/OpArguments.h"
+
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 
@@ -126,11 +128,9 @@ static LogicalResult lowerEye(TensorLowering &op) {
 }
 
 void torch_ltc::populateConstructorTensorLowerings(TensorLoweringTable &table) {
-  for (StringRef name :
-       {"aten.zeros", "aten.zeros_like", "aten.new_zeros", "aten.zero",
-        "aten.empty.memory_format", "aten.empty_like", "aten.new_empty"})
+  for (StringRef name : zeroConstructors)
     table.add(name, lowerConstantFill<0>);
-  for (StringRef name : {"aten.ones", "aten.ones_like", "aten.new_ones"})
+  for (StringRef name : oneConstructors)
     table.add(name, lowerConstantFill<1>);
   table.add(lowerFull<AtenFullOp>);
   table.add(lowerFull<AtenFullLikeOp>);

@@ -14,13 +14,6 @@ using namespace mlir::torch_ltc::torch::ops;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze and similar ops: `replaceWith` reshapes the operand
-/// to the result type.
-template <typename OpTy>
-static LogicalResult lowerReshape(TensorLowering &op, OpTy args) {
-  return op.replaceWith(op.tensor(args.getSelf()));
-}
-
 static LogicalResult lowerPermute(TensorLowering &op, AtenPermuteOp args) {
   return op.replaceWith(
       op.target.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
@@ -245,12 +238,7 @@ static LogicalResult lowerTriangle(TensorLowering &op, OpTy args) {
 
 void torch_ltc::populateDataMovementTensorLowerings(
     TensorLoweringTable &table) {
-  table.add(lowerReshape<AtenViewOp>);
-  table.add(lowerReshape<Aten_UnsafeViewOp>);
-  table.add(lowerReshape<AtenUnsqueezeOp>);
-  table.add(lowerReshape<AtenSqueezeOp>);
-  table.add(lowerReshape<AtenSqueezeDimOp>);
-  table.add(lowerReshape<AtenSqueezeDimsOp>);
+  addReshapes(table);
   table.add(lowerPermute);
   table.add(lowerTranspose<AtenTransposeIntOp>);
   table.add(lowerTranspose<AtenTOp>);
