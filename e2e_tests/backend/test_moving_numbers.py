@@ -28,7 +28,7 @@ def _fixed(*sizes: int) -> Callable[[str], Tensor]:
 
 
 SIGNAL, ROWS, IMAGES = _fixed(2000), _fixed(300, 8), _fixed(4, 3, 32, 32)
-MATRIX = _fixed(30, 40)
+MATRIX, VOLUME = _fixed(30, 40), _fixed(6, 10, 20)
 
 
 def _gradient(x: Tensor, function: Callable[[Tensor], Tensor]) -> list[Tensor]:
@@ -51,6 +51,25 @@ def _matrix_of_rows(draw: random.Random, device: str) -> list[Tensor]:
 def _matrix_inside(draw: random.Random, device: str) -> list[Tensor]:
     a, b, start = draw.randint(2, 30), draw.randint(2, 30), draw.randint(0, 900)
     return [SIGNAL(device)[start : start + a * b].view(a, b).t().cumsum(1)]
+
+
+def _flat_part(draw: random.Random, device: str) -> list[Tensor]:
+    start, length = draw.randint(0, 200), draw.randint(2, 300)
+    part = slice(start, start + length)
+    return [
+        *_gradient(MATRIX(device), lambda x: x.reshape(-1)[part].cumsum(0)),
+        *_gradient(MATRIX(device), lambda x: x.t().reshape(1200)[part] * 2),
+    ]
+
+
+def _folded_part(draw: random.Random, device: str) -> list[Tensor]:
+    start, length = draw.randint(0, 40), draw.randint(2, 50)
+    part = slice(start, start + length)
+    return [
+        *_gradient(MATRIX(device), lambda x: x.view(-1, 12)[part].cumsum(0)),
+        *_gradient(VOLUME(device), lambda x: x.flatten(0, 1)[:length].cumsum(0)),
+        *_gradient(VOLUME(device), lambda x: x.view(4, -1)[:, part].cumsum(1)),
+    ]
 
 
 def _boxed(draw: random.Random, device: str, *layers: nn.Module) -> list[Tensor]:
@@ -157,6 +176,8 @@ LOOPS: dict[str, Loop] = {
     "a part as a matrix": _matrix,
     "rows as matrices": _matrix_of_rows,
     "a part inside as a matrix": _matrix_inside,
+    "a part of a flat view": _flat_part,
+    "a part of a view": _folded_part,
     "a box before a flattened layer": _boxed_pixels,
     "a box before convolutions": _boxed_features,
     "selected elements": _selected,

@@ -81,6 +81,10 @@ private:
           std::accumulate(column.begin(), column.end(), int64_t(0),
                           [](int64_t a, int64_t b) { return std::gcd(a, b); });
     int64_t lowest = graph.slots[slot].lowest;
+    if (auto known = bounds.multiples.find(graph.slots[slot].index);
+        known != bounds.multiples.end() &&
+        graph.slots[slot].kind == NumberSlot::Kind::ParameterSize)
+      multiple = std::lcm(multiple, known->second);
     auto isTooLarge = [&](int64_t divisor) {
       return std::ranges::any_of(
           column, [&](int64_t v) { return std::abs(v) < lowest * divisor; });
@@ -131,9 +135,22 @@ private:
   /// indexed together have the same bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
     for (const SizeCandidate &symbol : symbols)
-      if (symbol.values == column)
-        return SizeExpression::of(symbol.term);
+      if (valuesOf(symbol) == column)
+        return sizeOf(symbol);
     return std::nullopt;
+  }
+
+  SizeExpression sizeOf(const SizeCandidate &symbol) const {
+    return SizeExpression::of(symbol.term,
+                              graph.sizeSymbols[symbol.term.index].multiple);
+  }
+
+  /// The values of the number that is the symbol times its multiple.
+  Column valuesOf(const SizeCandidate &symbol) const {
+    Column values = symbol.values;
+    for (int64_t &value : values)
+      value *= graph.sizeSymbols[symbol.term.index].multiple;
+    return values;
   }
 
   /// Fits the varying sizes of parameters, the sizes that views infer, and the
@@ -235,11 +252,14 @@ private:
   std::optional<SizeExpression>
   fitNumber(const NumberSlot &number, const Column &column,
             c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
+    if (number.kind == NumberSlot::Kind::Integer)
+      if (auto value = fitViewedSize(number, column))
+        return value;
     if (boundsVary >= Bounds::Equal)
       for (const SizeCandidate &symbol : symbols)
         if (graph.sizeSymbols[symbol.term.index].isBound() &&
-            symbol.values == column)
-          return SizeExpression::of(symbol.term);
+            valuesOf(symbol) == column)
+          return sizeOf(symbol);
     if (number.kind == NumberSlot::Kind::Integer &&
         bounds.integers.contains(number.index))
       return fitBound(column);
@@ -251,6 +271,26 @@ private:
     if (value || number.kind != NumberSlot::Kind::Integer)
       return value;
     return isPadded(number) ? fitPad(number, column) : fitEnd(number, column);
+  }
+
+  /// Returns the expression of an integer that follows from the sizes of a view
+  /// whose parts vary.
+  std::optional<SizeExpression> fitViewedSize(const NumberSlot &number,
+                                              const Column &column) const {
+    if (auto viewed = bounds.viewedSizes.find(number.index);
+        viewed != bounds.viewedSizes.end()) {
+      SizeExpression quotient;
+      for (uint32_t size : viewed->second.sizes)
+        quotient.product.push_back(sizeTerm(size));
+      quotient.divisor = viewed->second.divisor;
+      return quotient;
+    }
+    if (bounds.integers.contains(number.index))
+      for (uint32_t size : bounds.computedSizes)
+        if (size < columns.firstSize(number.node) &&
+            columns.sizes(size) == column)
+          return SizeExpression::of(sizeTerm(size));
+    return std::nullopt;
   }
 
   bool isPadded(const NumberSlot &number) const {

@@ -38,3 +38,30 @@ torch_ltc::sourceOfSize(const GraphSnapshot &base, ResultRef ref,
       return std::pair(operand, *from);
   return std::nullopt;
 }
+
+std::optional<ViewedDims>
+torch_ltc::viewedDims(const GraphSnapshot &base, ResultRef ref, uint32_t dim) {
+  const SnapshotNode &node = base.nodes[ref.position];
+  if (!node.record || node.record->shapeRule != ShapeRule::viewShape ||
+      base.shape(ref).numel() == 0)
+    return std::nullopt;
+  const ResultRef operand = base.operands[node.firstOperand];
+  c10::ArrayRef<int64_t> from = base.shape(operand).sizes(),
+                         to = base.shape(ref).sizes();
+  size_t nextFrom = 0, nextTo = 0;
+  while (nextFrom < from.size() && nextTo < to.size()) {
+    const auto first = uint32_t(nextFrom);
+    int64_t operandElements = from[nextFrom++], elements = to[nextTo++];
+    while (operandElements != elements)
+      if (operandElements < elements)
+        operandElements *= from[nextFrom++];
+      else
+        elements *= to[nextTo++];
+    if (dim < nextTo)
+      return ViewedDims{.operand = operand,
+                        .first = first,
+                        .end = uint32_t(nextFrom),
+                        .others = elements / to[dim]};
+  }
+  return std::nullopt;
+}

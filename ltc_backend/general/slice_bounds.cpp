@@ -4,6 +4,7 @@
 
 #include "general/size_sources.h"
 
+#include <numeric>
 #include <tuple>
 
 using namespace torch_ltc;
@@ -111,6 +112,14 @@ private:
 
   /// Adds the integer at place `dim` of the node's list of sizes.
   void addIntegerBound(uint32_t position, uint32_t dim) {
+    const NumberSlot *slot = integerSlot(position, dim);
+    if (slot && bounds.integers.insert(slot->index).second)
+      addEqualSizes(base.nodes[position].shapes[0].size(dim));
+  }
+
+  /// Returns the slot of the integer at place `dim` of the node's list of
+  /// sizes; null if that integer varies or isn't the result's size.
+  const NumberSlot *integerSlot(uint32_t position, uint32_t dim) const {
     AttributeReader reader(base.nodes[position].attributes->words);
     while (!reader.atEnd()) {
       Attribute attribute = reader.next();
@@ -122,11 +131,11 @@ private:
       for (const NumberSlot &slot : slots)
         if (slot.node == position && slot.kind == NumberSlot::Kind::Integer &&
             slot.place == place && !columns.integerVaries(slot.index) &&
-            attribute.payload[dim] == size &&
-            bounds.integers.insert(slot.index).second)
-          addEqualSizes(size);
-      return;
+            attribute.payload[dim] == size)
+          return &slot;
+      break;
     }
+    return nullptr;
   }
 
   /// Adds the operands' sizes in those dimensions whose size varies in the
@@ -174,13 +183,18 @@ private:
 
   /// Adds `size`, and the size of the same dimension of each parameter with the
   /// same shape (for example, an optimizer's state).
-  void addBound(uint32_t size) {
+  void addBound(uint32_t size, int64_t multiple = 1) {
     const NumberSlot *bound = nullptr;
     for (const NumberSlot *slot : parameterSizes)
       if (slot->index == size)
         bound = slot;
-    if (!bound || columns.varies(size) || isStatic(*bound) ||
-        !bounds.sizes.insert(size).second)
+    if (!bound || columns.varies(size) || isStatic(*bound))
+      return;
+    if (multiple > 1) {
+      int64_t &known = bounds.multiples.emplace(size, 1).first->second;
+      known = std::lcm(known, multiple);
+    }
+    if (!bounds.sizes.insert(size).second)
       return;
     c10::ArrayRef<int64_t> shape = base.nodes[bound->node].shapes[0].sizes();
     for (const NumberSlot *slot : parameterSizes)
@@ -212,23 +226,43 @@ private:
   }
 
   /// Adds the parameter's size or the integer from which dimension `dim` of
-  /// `ref` gets its size, unless the size varies.
-  void addBoundOf(ResultRef ref, uint32_t dim) {
+  /// `ref` gets its size, unless the size varies. The size stays a multiple of
+  /// `multiple`.
+  void addBoundOf(ResultRef ref, uint32_t dim, int64_t multiple = 1) {
     for (;;) {
       const SnapshotNode &node = base.nodes[ref.position];
       uint32_t size = columns.firstSize(ref) + dim;
       if (columns.varies(size))
         return;
       if (!node.record)
-        return addBound(size);
+        return addBound(size, multiple);
       auto source = sourceOfSize(base, ref, dim);
-      if (!source) {
-        if (ref.index == 0)
-          addIntegerBound(ref.position, dim);
-        return;
-      }
+      if (!source)
+        return addBoundsWithoutSource(ref, dim, multiple);
       std::tie(ref, dim) = *source;
     }
+  }
+
+  /// Adds the integer that gives dimension `dim` of `ref`, or the sizes from
+  /// which it follows in a view.
+  void addBoundsWithoutSource(ResultRef ref, uint32_t dim, int64_t multiple) {
+    std::optional<ViewedDims> viewed = viewedDims(base, ref, dim);
+    if (!viewed) {
+      if (ref.index == 0)
+        addIntegerBound(ref.position, dim);
+      return;
+    }
+    bounds.computedSizes.insert(columns.firstSize(ref) + dim);
+    ViewedSize size{.sizes = {}, .divisor = viewed->others};
+    int64_t rest = viewed->others * multiple;
+    for (uint32_t d = viewed->first; d < viewed->end; ++d) {
+      size.sizes.push_back(columns.firstSize(viewed->operand) + d);
+      int64_t common = std::gcd(base.shape(viewed->operand).size(d), rest);
+      rest /= common;
+      addBoundOf(viewed->operand, d, common);
+    }
+    if (auto slot = integerSlot(ref.position, dim))
+      bounds.viewedSizes.emplace(slot->index, std::move(size));
   }
 
   const GraphSnapshot &base;

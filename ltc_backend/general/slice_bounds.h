@@ -14,6 +14,7 @@
 #include "general/general_graph.h"
 #include "general/trace_columns.h"
 
+#include <map>
 #include <set>
 
 namespace torch_ltc {
@@ -28,10 +29,26 @@ enum class Bounds : uint8_t {
   Operands  ///< as `All`, and the operands' sizes of ops with varying arguments
 };
 
+/// A size in a view's argument: the product of `sizes`, indices in
+/// `TraceNumbers::sizes`, divided by `divisor`.
+struct ViewedSize {
+  std::vector<uint32_t> sizes;
+  int64_t divisor;
+};
+
 /// Numbers that become symbols.
 struct SliceBounds {
   std::set<uint32_t> sizes;    ///< indices in `TraceNumbers::sizes`
   std::set<uint32_t> integers; ///< indices in `TraceNumbers::integers`
+  /// What a size is a multiple of, if it isn't 1: in `x.view(-1, 12)[:n]`, the
+  /// number of rows is a symbol only if the sizes of x stay divisible.
+  std::map<uint32_t, int64_t> multiples;
+  /// Integers that follow from these symbols, by index in
+  /// `TraceNumbers::integers`.
+  std::map<uint32_t, ViewedSize> viewedSizes;
+  /// Sizes of views that follow from these symbols. An integer with the same
+  /// number, such as one of a gradient's `input_sizes`, is the same size.
+  std::set<uint32_t> computedSizes;
 
   bool empty() const { return sizes.empty() && integers.empty(); }
 };
