@@ -28,6 +28,7 @@ def _fixed(*sizes: int) -> Callable[[str], Tensor]:
 
 
 SIGNAL, ROWS, IMAGES = _fixed(2000), _fixed(300, 8), _fixed(4, 3, 32, 32)
+FILTERS = _fixed(2, 3, 3, 3)
 MATRIX, VOLUME = _fixed(30, 40), _fixed(6, 10, 20)
 
 
@@ -172,6 +173,53 @@ def _written_diagonal(draw: random.Random, device: str) -> list[Tensor]:
     return [matrix]
 
 
+def _on_images(function: Callable[[Tensor, int], Tensor]) -> Loop:
+    """A loop that applies a function to images and a number from 2 to 9."""
+
+    def loop(draw: random.Random, device: str) -> list[Tensor]:
+        number = _step(draw)
+        return _gradient(IMAGES(device), lambda x: function(x, number))
+
+    return loop
+
+
+def _filters(x: Tensor) -> Tensor:
+    return FILTERS(x.device.type)
+
+
+def _kernel(draw: random.Random, device: str) -> list[Tensor]:
+    sizes = [draw.randint(1, 9), draw.randint(1, 9)]
+    torch.manual_seed(0)
+    weight = torch.randn(2, 3, *(max(size, 2) for size in sizes)).to(device)
+    return _gradient(weight, lambda w: F.conv2d(IMAGES(device), w))
+
+
+#: Windows whose size, distance or position varies.
+WINDOWS: dict[str, Loop] = {
+    "pad of a convolution": _on_images(
+        lambda x, n: F.conv2d(x, _filters(x), padding=n)
+    ),
+    "stride of a convolution": _on_images(
+        lambda x, n: F.conv2d(x, _filters(x), stride=n)
+    ),
+    "dilation of a convolution": _on_images(
+        lambda x, n: F.conv2d(x, _filters(x), padding=n, dilation=n)
+    ),
+    "stride of a transposed convolution": _on_images(
+        lambda x, n: F.conv_transpose2d(x, _filters(x).transpose(0, 1), stride=n)
+    ),
+    "kernel of a convolution": _kernel,
+    "mean of windows": _on_images(F.avg_pool2d),
+    "mean at distances": _on_images(lambda x, n: F.avg_pool2d(x, 3, n, padding=1)),
+    "divisor of a mean": _on_images(
+        lambda x, n: F.avg_pool2d(x, 3, divisor_override=n)
+    ),
+    "maximum of windows": _on_images(F.max_pool2d),
+    "maximum at distances": _on_images(lambda x, n: F.max_pool2d(x, 5, n, padding=2)),
+    "maximum with gaps": _on_images(lambda x, n: F.max_pool2d(x, 3, 2, dilation=n)),
+}
+
+
 LOOPS: dict[str, Loop] = {
     "a part as a matrix": _matrix,
     "rows as matrices": _matrix_of_rows,
@@ -189,6 +237,7 @@ LOOPS: dict[str, Loop] = {
     "ranges": _range,
     "diagonals": _diagonal,
     "written diagonals": _written_diagonal,
+    **WINDOWS,
 }
 
 

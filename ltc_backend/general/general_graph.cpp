@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 using namespace torch_ltc;
@@ -181,6 +182,7 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
     quality.coversTraces &= sizeSymbols[i].most <= largestValue(i, vectors);
   quality.leastSize = std::numeric_limits<int64_t>::max();
   const TraceColumns traced(*base, traces), sampled(*base, samples);
+  std::map<Column, Column> tracedBySampled;
   for (uint32_t i = 0; i < samples[0].sizes.size(); ++i) {
     if (std::optional<SizeCandidate> size = sampled.varying(i)) {
       // A size that is the same in two samples, as a small quotient may be,
@@ -192,6 +194,9 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
       }
       quality.leastSize =
           std::min(quality.leastSize, std::ranges::min(size->values));
+      const Column ofTraces = traced.sizes(i);
+      auto known = tracedBySampled.try_emplace(size->values, ofTraces).first;
+      quality.hasDistinctSizes &= known->second == ofTraces;
     } else if (traced.varies(i)) {
       why = "at large sizes, a size that varies is a constant";
       return {};
@@ -215,7 +220,8 @@ std::string GeneralGraph::findStandIns() {
     }
     if (reason.empty())
       reason = why;
-    return isSuitable && best.leastSize >= LTC_LARGE_SIZE;
+    return isSuitable && best.hasDistinctSizes &&
+           best.leastSize >= LTC_LARGE_SIZE;
   };
   bool hasBounds = std::ranges::any_of(sizeSymbols, &SizeSymbol::isBound);
   // With the factor 64, a bound exceeds products of two large stand-ins:

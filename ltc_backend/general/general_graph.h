@@ -146,6 +146,10 @@ private:
     /// Whether no size of the traces exceeds its symbol's stand-ins. A program
     /// is only valid for sizes up to these.
     bool coversTraces = true;
+    /// Whether sizes that differ in a trace also differ at one of the vectors.
+    /// Otherwise, these don't show from which of the sizes a number is
+    /// computed: two quotients of similar sizes may be equal at all vectors.
+    bool hasDistinctSizes = true;
 
     bool isBetterThan(const Quality &other) const {
       if (other.leastSize == 0)
@@ -154,6 +158,8 @@ private:
         return coversTraces;
       if (hasExactCounts != other.hasExactCounts)
         return hasExactCounts;
+      if (hasDistinctSizes != other.hasDistinctSizes)
+        return hasDistinctSizes;
       return leastSize > 2 * other.leastSize;
     }
   };

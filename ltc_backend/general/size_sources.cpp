@@ -39,8 +39,8 @@ torch_ltc::sourceOfSize(const GraphSnapshot &base, ResultRef ref,
   return std::nullopt;
 }
 
-std::optional<ViewedDims>
-torch_ltc::viewedDims(const GraphSnapshot &base, ResultRef ref, uint32_t dim) {
+std::optional<ViewedDims> torch_ltc::viewedDims(const GraphSnapshot &base,
+                                                ResultRef ref, uint32_t dim) {
   const SnapshotNode &node = base.nodes[ref.position];
   if (!node.record || node.record->shapeRule != ShapeRule::viewShape ||
       base.shape(ref).numel() == 0)

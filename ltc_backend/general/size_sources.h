@@ -17,8 +17,8 @@ namespace torch_ltc {
 std::optional<std::pair<ResultRef, uint32_t>>
 sourceOfSize(const GraphSnapshot &base, ResultRef ref, uint32_t dim);
 
-/// The dimensions of an operand, from `first` to before `end`, that have as many
-/// elements as a dimension of the view times `others`, the elements of the
+/// The dimensions of an operand, from `first` to before `end`, that have as
+/// many elements as a dimension of the view times `others`, the elements of the
 /// view's other dimensions that come from the same dimensions.
 struct ViewedDims {
   ResultRef operand;

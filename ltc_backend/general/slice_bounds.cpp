@@ -34,6 +34,8 @@ public:
       else if (node.record->shapeRule == ShapeRule::slice_backwardShape ||
                node.record->shapeRule == ShapeRule::unfold_backwardShape)
         addBoundsOfGradient(i);
+      else if (hasWindows(node))
+        addBoundsOfPart({.position = i, .index = 0}, node);
       else
         addBoundsOfDiagonal(i);
     }
@@ -46,6 +48,15 @@ public:
   }
 
 private:
+  /// Whether a window moves over the spatial dimensions of the op's first
+  /// operand. If the window's size, distance or position varies, a constant
+  /// size of the operand bounds it.
+  static bool hasWindows(const SnapshotNode &node) {
+    return node.record->shapeRule == ShapeRule::convolutionShape ||
+           node.record->shapeRule == ShapeRule::avg_pool2dShape ||
+           node.record->shapeRule == ShapeRule::max_pool2dShape;
+  }
+
   /// Adds the sizes that bound `part`, a slice of the node's first operand.
   void addBoundsOfPart(ResultRef part, const SnapshotNode &node) {
     ResultRef whole = base.operands[node.firstOperand];

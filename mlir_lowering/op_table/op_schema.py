@@ -368,14 +368,21 @@ def load_family(path, family):
 
 
 def default_sizes(arguments, names):
-    """Returns the names of the arguments of type SymInt. If `names`, the family's default,
-    is given, returns only the names in this list."""
-    return [
-        a.name
-        for a in arguments
-        if a.type.rstrip("?").removesuffix("[]") == "SymInt"
-        and (names is None or a.name in names)
-    ]
+    """Returns those entries of `names`, the family's default, that name a number of the
+    schema. Without a default, returns the names of the arguments of type SymInt."""
+    if names is None:
+        return [
+            a.name
+            for a in arguments
+            if a.type.rstrip("?").removesuffix("[]") == "SymInt"
+        ]
+    numbers = {a.name for a in arguments if a.type.rstrip("?") in NUMBER_TYPES}
+    return [word for word in names if name_of_size(word) in numbers]
+
+
+def name_of_size(word):
+    """Returns "padding" for the entry "padding>=0" of the column `sizes`."""
+    return re.sub(">=[01]$", "", word)
 
 
 def check_row(row, where):
@@ -406,7 +413,7 @@ def check_row(row, where):
         if name in row.varies:
             raise TableError(f"{where}: '{name}' is in both `varies` and `parameters`")
     for word in row.sizes:
-        name = re.sub(">=[01]$", "", word)
+        name = name_of_size(word)
         argument = next((a for a in row.arguments if a.name == name), None)
         if argument is None or argument.type.rstrip("?") not in {*NUMBER_TYPES, "str"}:
             raise TableError(f"{where}: sizes: '{word}' isn't a number of the schema")

@@ -93,6 +93,9 @@ private:
     list(*call.mutable_input_sizes());
     list(*call.mutable_weight_sizes());
     list(*call.mutable_output_sizes());
+    list(*call.mutable_stride());
+    list(*call.mutable_padding());
+    list(*call.mutable_dilation());
     if (call.has_input())
       part(*call.mutable_input());
     if (call.has_weight())
