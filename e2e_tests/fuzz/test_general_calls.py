@@ -17,6 +17,8 @@ DRAWS = 5
 #: How many of the 583 recorded ops, including decomposed ones, must be traced at more than
 #: two sizes of one skeleton.
 LEAST_OPS = 450
+#: Arguments of windows, which may vary for themselves.
+WINDOWS = {"kernel_size", "stride", "padding", "dilation", "divisor_override"}
 
 
 def _grown(call: Call, seed: int) -> Call:
@@ -29,7 +31,11 @@ def _grown(call: Call, seed: int) -> Call:
     args, kwargs = tree_map(other, (call.args, call.kwargs))
     given = call.op._schema.arguments
     args = tuple(
-        _numbers(growth, value) if "SymInt" in str(spec.real_type) else value
+        _windows(growth, value)
+        if spec.name in WINDOWS
+        else _numbers(growth, value)
+        if "SymInt" in str(spec.real_type)
+        else value
         for spec, value in zip(given, args)
     )
     return Call(call.op, args, kwargs)
@@ -39,6 +45,15 @@ def _numbers(growth: general_graphs.Growth, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [growth.number(number) for number in value]
     return growth.number(value) if isinstance(value, int) else value
+
+
+def _windows(growth: general_graphs.Growth, value: Any) -> Any:
+    """Numbers below 2 may be lowered differently, so they stay as they are."""
+    if isinstance(value, (list, tuple)):
+        return [_windows(growth, number) for number in value]
+    if type(value) is not int or value < 2:
+        return value
+    return value + growth.random.randint(0, 2)
 
 
 def _traced(call: Call) -> Any:
