@@ -11,6 +11,7 @@
 
 #include "FormulaBuilder.h"
 
+#include "torch_ltc/Dialect/Torch/Permutations.h"
 #include "torch_ltc/Dialect/Torch/ReshapeOps.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_constructor.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
@@ -42,39 +43,14 @@ static LogicalResult decomposeReshape(OpTy op, FormulaBuilder &b) {
   return replaceWithPairs(b, b.view(pairs, pairSizes(b.resultSizes())));
 }
 
-/// Permutes the dims of complex numbers.
-static LogicalResult replaceByPermutation(FormulaBuilder &b, Value self,
-                                          SmallVector<int64_t> order) {
+template <typename OpTy>
+static LogicalResult decomposePermutation(OpTy op, FormulaBuilder &b) {
+  std::optional<Permutation> permutation = permutationOf(op);
+  if (!permutation)
+    return failure();
+  SmallVector<int64_t> &order = permutation->order;
   order.push_back(order.size());
-  return replaceWithPairs(b, b.permute(b.viewAsReal(self), order));
-}
-
-static LogicalResult decomposePermute(AtenPermuteOp op, FormulaBuilder &b) {
-  int64_t rank = b.rank(op.getSelf());
-  SmallVector<int64_t> order = b.integers(op.getDims());
-  for (int64_t &dim : order)
-    dim = dim < 0 ? dim + rank : dim;
-  return replaceByPermutation(b, op.getSelf(), order);
-}
-
-static LogicalResult replaceByTransposition(FormulaBuilder &b, Value self,
-                                            int64_t dim0, int64_t dim1) {
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, b.rank(self)));
-  if (order.size() > 1)
-    std::swap(order[dim0], order[dim1]);
-  return replaceByPermutation(b, self, order);
-}
-
-static LogicalResult decomposeTranspose(AtenTransposeIntOp op,
-                                        FormulaBuilder &b) {
-  int64_t rank = b.rank(op.getSelf());
-  return replaceByTransposition(b, op.getSelf(),
-                                b.dimension(op.getDim0(), rank),
-                                b.dimension(op.getDim1(), rank));
-}
-
-static LogicalResult decomposeT(AtenTOp op, FormulaBuilder &b) {
-  return replaceByTransposition(b, op.getSelf(), 0, 1);
+  return replaceWithPairs(b, b.permute(b.viewAsReal(op.getSelf()), order));
 }
 
 static LogicalResult decomposeExpand(AtenExpandOp op, FormulaBuilder &b) {
@@ -295,9 +271,9 @@ void mlir::torch_ltc::populateComplexDecompositionPatterns(
         patterns.add<ComplexPattern<OpTy>>(context, function);
       };
   forEachReshapeOp([&]<typename OpTy>() { add(decomposeReshape<OpTy>); });
-  add(decomposePermute);
-  add(decomposeTranspose);
-  add(decomposeT);
+  add(decomposePermutation<AtenPermuteOp>);
+  add(decomposePermutation<AtenTransposeIntOp>);
+  add(decomposePermutation<AtenTOp>);
   add(decomposeExpand);
   add(decomposeClone);
   add(decomposeSlice);

@@ -14,18 +14,11 @@ using namespace mlir::torch_ltc::torch::ops;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-static LogicalResult lowerPermute(OpLowering &op, AtenPermuteOp args) {
-  return op.replaceWith(
-      op.tensors.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
-}
-
-/// transpose.int and t
+/// permute, transpose.int and t
 template <typename OpTy>
-static LogicalResult lowerTranspose(OpLowering &op, OpTy args) {
-  Value self = op.tensor(args.getSelf());
-  if (op.rank(args.getSelf()) < 2)
-    return op.replaceWith(self);
-  return op.replaceWith(op.tensors.transpose(self, permutationOf(op, args)));
+static LogicalResult lowerPermutation(OpLowering &op, OpTy args) {
+  return op.replaceWith(
+      op.tensors.transpose(op.tensor(args.getSelf()), permutationOf(op)));
 }
 
 static LogicalResult lowerExpand(OpLowering &op, AtenExpandOp args) {
@@ -240,9 +233,9 @@ static LogicalResult lowerCopy(OpLowering &op, AtenCopyOp args) {
 
 void torch_ltc::populateDataMovementLowerings(LoweringTable &table) {
   addReshapes(table);
-  table.add(lowerPermute);
-  table.add(lowerTranspose<AtenTransposeIntOp>);
-  table.add(lowerTranspose<AtenTOp>);
+  table.add(lowerPermutation<AtenPermuteOp>);
+  table.add(lowerPermutation<AtenTransposeIntOp>);
+  table.add(lowerPermutation<AtenTOp>);
   table.add(lowerExpand);
   table.add(lowerRepeat);
   table.add(lowerCat);

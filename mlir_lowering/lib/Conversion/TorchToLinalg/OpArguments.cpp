@@ -2,33 +2,17 @@
 
 #include "OpArguments.h"
 
+#include "torch_ltc/Dialect/Torch/Permutations.h"
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
-SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
-                                              torch::AtenPermuteOp args) {
-  SmallVector<int64_t> permutation = op.integers(args.getDims());
-  for (int64_t &dim : permutation)
-    dim += dim < 0 ? op.rank(args.getSelf()) : 0;
-  return permutation;
-}
-
-static SmallVector<int64_t> exchanged(int64_t a, int64_t b, int64_t rank) {
-  auto permutation = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  std::swap(permutation[a], permutation[b]);
-  return permutation;
-}
-
-SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
-                                              torch::AtenTransposeIntOp args) {
-  int64_t rank = op.rank(args.getSelf());
-  return exchanged(op.dimension(args.getDim0(), rank),
-                   op.dimension(args.getDim1(), rank), rank);
-}
-
-SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op,
-                                              torch::AtenTOp args) {
-  return exchanged(0, 1, op.rank(args.getSelf()));
+SmallVector<int64_t> torch_ltc::permutationOf(const OpLowering &op) {
+  if (auto permutation = torch::permutationOf(op.op))
+    return permutation->order;
+  op.contradict();
+  int64_t rank = op.rank(op.getArguments().front());
+  return llvm::to_vector(llvm::seq<int64_t>(0, rank));
 }
 
 RepeatedSizes::RepeatedSizes(const OpLowering &op, torch::AtenRepeatOp args) {

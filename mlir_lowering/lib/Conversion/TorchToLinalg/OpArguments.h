@@ -45,14 +45,9 @@ SmallVector<int64_t> reducedDims(const OpLowering &op, OpTy args) {
   return llvm::to_vector(llvm::seq<int64_t>(0, rank));
 }
 
-/// Result dimension i of a permute is dimension `permutation[i]`.
-SmallVector<int64_t> permutationOf(const OpLowering &op,
-                                   torch::AtenPermuteOp args);
-
-/// The permutation of a transpose, or of t for a matrix.
-SmallVector<int64_t> permutationOf(const OpLowering &op,
-                                   torch::AtenTransposeIntOp args);
-SmallVector<int64_t> permutationOf(const OpLowering &op, torch::AtenTOp args);
+/// The order of dims that a permute, transpose or t makes: result dimension i
+/// is dimension `order[i]`.
+SmallVector<int64_t> permutationOf(const OpLowering &op);
 
 /// repeat: each dimension is split into [1, size], and then broadcast to
 /// [repeats, size].

@@ -14,18 +14,11 @@ using namespace mlir::torch_ltc::torch::ops;
 // Reshapes and permutations
 //===----------------------------------------------------------------------===//
 
-static LogicalResult lowerPermute(TensorLowering &op, AtenPermuteOp args) {
-  return op.replaceWith(
-      op.target.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
-}
-
-/// transpose.int and t
+/// permute, transpose.int and t
 template <typename OpTy>
-static LogicalResult lowerTranspose(TensorLowering &op, OpTy args) {
-  if (op.rank(args.getSelf()) < 2)
-    return op.replaceWith(op.tensor(args.getSelf()));
+static LogicalResult lowerPermutation(TensorLowering &op, OpTy args) {
   return op.replaceWith(
-      op.target.transpose(op.tensor(args.getSelf()), permutationOf(op, args)));
+      op.target.transpose(op.tensor(args.getSelf()), permutationOf(op)));
 }
 
 static LogicalResult lowerExpand(TensorLowering &op, AtenExpandOp args) {
@@ -239,9 +232,9 @@ static LogicalResult lowerTriangle(TensorLowering &op, OpTy args) {
 void torch_ltc::populateDataMovementTensorLowerings(
     TensorLoweringTable &table) {
   addReshapes(table);
-  table.add(lowerPermute);
-  table.add(lowerTranspose<AtenTransposeIntOp>);
-  table.add(lowerTranspose<AtenTOp>);
+  table.add(lowerPermutation<AtenPermuteOp>);
+  table.add(lowerPermutation<AtenTransposeIntOp>);
+  table.add(lowerPermutation<AtenTOp>);
   table.add(lowerExpand);
   table.add(lowerRepeat);
   table.add(lowerFlip);

@@ -204,6 +204,8 @@ Value TensorLowering::flatten(Value tensor) {
 }
 
 LogicalResult TensorLowering::replaceWith(ValueRange results) {
+  if (failed(failIfContradictory()))
+    return failure();
   if (target.isRefused())
     return fail(target.getRefusal());
   SmallVector<Value> reshaped;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "torch_ltc/Dialect/Torch/Permutations.h"
 #include "torch_ltc/Dialect/Torch/TorchOps_data_movement.h"
 
 #include "mlir/IR/Matchers.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::torch_ltc::torch;
@@ -68,56 +68,6 @@ OpFoldResult AtenConstantPadNdOp::fold() {
 //===----------------------------------------------------------------------===//
 // Permutations
 //===----------------------------------------------------------------------===//
-
-static std::optional<int64_t> constantInt(Value value) {
-  if (auto constant = value.getDefiningOp<ConstantIntOp>())
-    return constant.getValueAttr().getInt();
-  return std::nullopt;
-}
-
-namespace {
-/// Dimension i of the result is dimension `order[i]` of `self`.
-struct Permutation {
-  Value self;
-  SmallVector<int64_t> order;
-};
-} // namespace
-
-/// Returns nullopt if `op` is null or isn't a constant permutation.
-static std::optional<Permutation> permutationOf(Operation *op) {
-  if (!op)
-    return std::nullopt;
-  Value self = TypeSwitch<Operation *, Value>(op)
-                   .Case<AtenPermuteOp, AtenTransposeIntOp, AtenTOp>(
-                       [](auto permutation) { return permutation.getSelf(); })
-                   .Default(Value());
-  if (!self || !tensorType(self).isStatic())
-    return std::nullopt;
-  int64_t rank = tensorType(self).getRank();
-  auto wrap = [&](int64_t dim) { return dim < 0 ? dim + rank : dim; };
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
-  if (auto permute = dyn_cast<AtenPermuteOp>(op)) {
-    auto dims = permute.getDims().getDefiningOp<PrimListConstructOp>();
-    if (!dims || static_cast<int64_t>(dims.getElements().size()) != rank)
-      return std::nullopt;
-    for (auto [position, element] : llvm::enumerate(dims.getElements())) {
-      std::optional<int64_t> dim = constantInt(element);
-      if (!dim)
-        return std::nullopt;
-      order[position] = wrap(*dim);
-    }
-  } else if (auto transpose = dyn_cast<AtenTransposeIntOp>(op)) {
-    std::optional<int64_t> first = constantInt(transpose.getDim0());
-    std::optional<int64_t> second = constantInt(transpose.getDim1());
-    if (!first || !second)
-      return std::nullopt;
-    if (rank > 0)
-      std::swap(order[wrap(*first)], order[wrap(*second)]);
-  } else if (rank == 2) {
-    std::swap(order[0], order[1]);
-  }
-  return Permutation{self, order};
-}
 
 static bool isIdentity(ArrayRef<int64_t> order) {
   return llvm::equal(order, llvm::seq<int64_t>(0, order.size()));
@@ -242,16 +192,16 @@ template <typename Op> struct PartOfExpanded : OpRewritePattern<Op> {
   LogicalResult matchAndRewrite(Op op,
                                 PatternRewriter &rewriter) const override {
     auto expand = op.getSelf().template getDefiningOp<AtenExpandOp>();
-    std::optional<int64_t> dim = constantInt(op.getDim());
-    if (!expand || !dim)
+    if (!expand)
       return failure();
     ValueTensorType source = tensorType(expand.getSelf());
     ValueTensorType whole = tensorType(expand.getResult());
     ValueTensorType result = tensorType(op.getResult());
     if (!source.isStatic() || !whole.isStatic() || !result.isStatic())
       return failure();
-    if (*dim < 0)
-      *dim += whole.getRank();
+    std::optional<int64_t> dim = constantDim(op.getDim(), whole.getRank());
+    if (!dim)
+      return failure();
     int64_t sourceDim = *dim - (whole.getRank() - source.getRank());
     Value part = partOf(rewriter, op, expand.getSelf(), sourceDim, *dim);
     Value sizes = intList(rewriter, op.getLoc(), result.getSizes());
