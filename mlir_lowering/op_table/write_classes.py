@@ -123,6 +123,7 @@ def registration(row):
         "*this",
         f"{name}::getOperationName()",
         f"TypeID::get<{name}>()",
+        '"' + " ".join(argument.name for argument in row.arguments) + '"',
         kinds(argument.type for argument in row.arguments),
         kinds(row.result_types),
     ]

@@ -5,6 +5,7 @@
 #include "SizeExpressions.h"
 #include "executable.pb.h"
 
+#include "torch_ltc/Dialect/Torch/AtenOp.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Support/UserLocation.h"
@@ -168,14 +169,15 @@ void TorchUnifier::addSizes() {
 
 LogicalResult TorchUnifier::compareConstants(const OpSamples &ops,
                                              unsigned operand) {
+  std::string argument = describeArgument(ops[0]->getOpOperand(operand));
   OpSamples constants;
   for (unsigned s = 0; s < kNumSamples; ++s)
     constants[s] = ops[s]->getOperand(operand).getDefiningOp();
   std::array<Attribute, kNumSamples> attributes;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     if (constants[s]->getName() != constants[0]->getName())
-      return refuse(ops[0]) << "argument " << operand << " of "
-                            << nameOf(ops[0]) << " differs in its type";
+      return refuse(ops[0])
+             << argument << " of " << nameOf(ops[0]) << " differs in its type";
     attributes[s] = constants[s]->getAttrDictionary();
   }
   if (llvm::all_equal(attributes))
@@ -194,7 +196,7 @@ LogicalResult TorchUnifier::compareConstants(const OpSamples &ops,
     code = fitter.fitFloat(number, /*bits=*/64);
   }
   if (!code)
-    return refuse(ops[0]) << "argument " << operand << " of " << nameOf(ops[0])
+    return refuse(ops[0]) << argument << " of " << nameOf(ops[0])
                           << " isn't a known function of the sizes";
   numbers.push_back({ops[0], operand, std::move(*code)});
   return success();

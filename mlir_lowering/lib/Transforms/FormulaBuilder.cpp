@@ -48,7 +48,7 @@ LogicalResult FormulaBuilder::checkOperands(ArrayRef<unsigned> dynamicScalars) {
     unsigned position = operand.getOperandNumber();
     bool isParameter = llvm::is_contained(dynamicScalars, position);
     if (const char *problem = problemWith(operand.get(), isParameter))
-      return fail("operand #" + Twine(position) + " " + problem);
+      return fail(torch::describeArgument(operand) + " " + problem);
   }
   for (Type type : op->getResultTypes())
     if (!isStaticTensor(type) && !isa<ListType>(type))

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "torch_ltc/Dialect/Torch/AtenOp.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Support/UserLocation.h"
@@ -176,15 +177,14 @@ void ContractVerifier::verifyOperand(Operation *op, OpOperand &operand) {
   bool mustBeConstant = isa<BoolType, StringType, DeviceType, OptionalType,
                             GeneratorType, NumberType>(type);
   if (mustBeConstant && !isConstant(operand.get()))
-    violated(op, 6) << "argument " << operand.getOperandNumber()
-                    << " is a value of type " << type
-                    << " that isn't a constant of the program";
+    violated(op, 6) << describeArgument(operand) << " is a value of type "
+                    << type << " that isn't a constant of the program";
 }
 
 void ContractVerifier::verifyList(Operation *op, OpOperand &operand) {
   auto list = operand.get().getDefiningOp<PrimListConstructOp>();
   if (!list) {
-    violated(op, 6) << "argument " << operand.getOperandNumber()
+    violated(op, 6) << describeArgument(operand)
                     << " is a list that isn't constructed in the program";
     return;
   }
@@ -193,7 +193,7 @@ void ContractVerifier::verifyList(Operation *op, OpOperand &operand) {
   for (Value element : list.getElements())
     if (!isTensorType(element.getType()) && !isConstant(element) &&
         !(mayBeInts && isIntType(element.getType())))
-      violated(op, 6) << "argument " << operand.getOperandNumber()
+      violated(op, 6) << describeArgument(operand)
                       << " is a list with an element that isn't a constant";
 }
 

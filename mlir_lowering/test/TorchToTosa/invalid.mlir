@@ -29,7 +29,7 @@ func.func @empty(%a: !torch.vtensor<[0],f32>) -> !torch.vtensor<[0],f32> {
 // -----
 
 func.func @not_constant(%a: !torch.vtensor<[4],f32>, %dim: !torch.int) -> !torch.vtensor<[1,4],f32> {
-  // expected-error@+1 {{aten.unsqueeze has no lowering to TOSA: argument 1 isn't a constant of the program (backend contract, rule BC6)}}
+  // expected-error@+1 {{aten.unsqueeze has no lowering to TOSA: argument 'dim' isn't a constant of the program (backend contract, rule BC6)}}
   %0 = torch.aten.unsqueeze %a, %dim : !torch.vtensor<[4],f32>, !torch.int -> !torch.vtensor<[1,4],f32>
   return %0 : !torch.vtensor<[1,4],f32>
 }

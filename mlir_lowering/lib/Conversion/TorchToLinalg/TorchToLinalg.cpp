@@ -108,25 +108,25 @@ static bool isKnownList(torch::PrimListConstructOp list, bool mayBeParameters) {
   });
 }
 
-/// The position of an operand that must be a constant but isn't.
-static std::optional<unsigned> findUnknown(Operation *op,
-                                           const LoweringTable::Entry &entry) {
+/// An operand that must be a constant but isn't; null if there is none.
+static OpOperand *findUnknown(Operation *op,
+                              const LoweringTable::Entry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
-    unsigned position = operand.getOperandNumber();
     Value value = operand.get();
-    bool mayBeParameter = llvm::is_contained(entry.dynamicScalars, position);
+    bool mayBeParameter =
+        llvm::is_contained(entry.dynamicScalars, operand.getOperandNumber());
     if (isa<torch::ListType>(value.getType())) {
       auto list = value.getDefiningOp<torch::PrimListConstructOp>();
       if (!list || !isKnownList(list, mayBeParameter))
-        return position;
+        return &operand;
       continue;
     }
     bool isNumber = torch::isScalarType(value.getType()) ||
                     isa<torch::BoolType>(value.getType());
     if (isNumber && !matchPattern(value, m_Constant()) && !mayBeParameter)
-      return position;
+      return &operand;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 namespace {
@@ -139,7 +139,6 @@ struct TorchOpPattern : ConversionPattern {
   matchAndRewrite(Operation *op, ArrayRef<Value> operands,
                   ConversionPatternRewriter &rewriter) const override {
     StringRef name = op->getName().getStringRef();
-    ValueRange arguments = op->getOperands();
     if (auto foreign = dyn_cast<torch::OperatorOp>(op))
       name = foreign.getName();
     if (!isa<torch::TorchDialect>(op->getDialect()) || isLookedThrough(op))
@@ -152,9 +151,9 @@ struct TorchOpPattern : ConversionPattern {
     if (!entry)
       return lowering.fail(
           "there is none for this op (backend contract, rule BC4)");
-    if (std::optional<unsigned> position = findUnknown(op, *entry))
-      return lowering.fail("argument " + Twine(*position) + " (" +
-                           describe(arguments[*position].getType()) +
+    if (OpOperand *operand = findUnknown(op, *entry))
+      return lowering.fail(torch::describeArgument(*operand) + " (" +
+                           describe(operand->get().getType()) +
                            ") isn't a constant of the program (backend "
                            "contract, rule BC6)");
     auto isUnknown = [](Type type) {
@@ -185,8 +184,8 @@ void torch_ltc::populateTorchToLinalgPatterns(RewritePatternSet &patterns,
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The attribute of a parameter or a result whose dtype can't be told from its
-/// converted type; "" if it needs none.
+/// The attribute of a parameter or a result whose dtype can't be derived from
+/// its converted type; "" if it needs none.
 static StringRef dtypeAttribute(Type type) {
   auto tensor = dyn_cast<torch::ValueTensorType>(type);
   if (torch::isComplexTensor(type))

@@ -4,6 +4,7 @@
 
 #include "../TorchToLinalg/TorchConversion.h"
 
+#include "torch_ltc/Dialect/Torch/AtenOp.h"
 #include "torch_ltc/Dialect/Torch/TorchDialect.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
 #include "torch_ltc/Support/UserLocation.h"
@@ -113,17 +114,17 @@ static LogicalResult checkTensors(ModuleOp module, const TensorTarget &target) {
 // The pattern
 //===----------------------------------------------------------------------===//
 
-/// The position of an operand that must be a constant number but isn't.
-static std::optional<unsigned>
-findUnknown(Operation *op, const TensorLoweringTable::Entry &entry) {
+/// An operand that must be a constant number but isn't; null if there is none.
+static OpOperand *findUnknown(Operation *op,
+                              const TensorLoweringTable::Entry &entry) {
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     bool isNumber = torch::isScalarType(type) || isa<torch::BoolType>(type);
     if (isNumber && !matchPattern(operand.get(), m_Constant()) &&
         !llvm::is_contained(entry.dynamicScalars, operand.getOperandNumber()))
-      return operand.getOperandNumber();
+      return &operand;
   }
-  return std::nullopt;
+  return nullptr;
 }
 
 namespace {
@@ -151,8 +152,8 @@ struct TensorOpPattern : ConversionPattern {
     if (!entry)
       return lowering.fail(
           "there is none for this op (backend contract, rule BC4)");
-    if (std::optional<unsigned> position = findUnknown(op, *entry))
-      return lowering.fail("argument " + Twine(*position) +
+    if (OpOperand *operand = findUnknown(op, *entry))
+      return lowering.fail(torch::describeArgument(*operand) +
                            " isn't a constant of the program (backend "
                            "contract, rule BC6)");
     return entry->lower(lowering);

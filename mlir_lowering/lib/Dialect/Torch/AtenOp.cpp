@@ -1,6 +1,7 @@
 //===- AtenOp.cpp - The model of the op table's ops -----------------------===//
 
 #include "torch_ltc/Dialect/Torch/AtenOp.h"
+#include "torch_ltc/Dialect/Torch/TorchDialect.h"
 
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -185,10 +186,24 @@ OpFoldResult torch_ltc::torch::foldSameType(Value self, Value result) {
   return isSame ? self : Value();
 }
 
-void torch_ltc::torch::registerAtenOp(Dialect &dialect, StringRef name,
-                                      TypeID id, AtenValueKinds operands,
+std::string torch_ltc::torch::describeArgument(OpOperand &operand) {
+  Operation *op = operand.getOwner();
+  unsigned position = operand.getOperandNumber();
+  SmallVector<StringRef> names;
+  if (auto *dialect = dyn_cast_or_null<TorchDialect>(op->getDialect()))
+    dialect->argumentNames.lookup(op->getName().getStringRef())
+        .split(names, ' ');
+  if (position < names.size() && !names[position].empty())
+    return ("argument '" + names[position] + "'").str();
+  return ("argument " + Twine(position)).str();
+}
+
+void torch_ltc::torch::registerAtenOp(TorchDialect &dialect, StringRef name,
+                                      TypeID id, StringRef arguments,
+                                      AtenValueKinds operands,
                                       AtenValueKinds results,
                                       AtenOpHooks hooks) {
+  dialect.argumentNames[name] = arguments;
   RegisteredOperationName::insert(std::make_unique<AtenOpModel>(name, &dialect,
                                                                 id, operands,
                                                                 results, hooks),

@@ -20,6 +20,8 @@
 
 namespace mlir::torch_ltc::torch {
 
+class TorchDialect;
+
 /// The base of the ops' classes.
 template <typename ConcreteOp> class AtenOp : public OpState {
 public:
@@ -82,10 +84,15 @@ OpFoldResult foldSameType(Value self, Value result);
 
 using AtenValueKinds = std::initializer_list<const AtenValueKind *>;
 
-/// Registers an op of the table.
-void registerAtenOp(Dialect &dialect, StringRef name, TypeID id,
-                    AtenValueKinds operands, AtenValueKinds results,
-                    AtenOpHooks hooks = {});
+/// Registers an op of the table. `arguments` are the names of its arguments in
+/// the schema, separated by spaces.
+void registerAtenOp(TorchDialect &dialect, StringRef name, TypeID id,
+                    StringRef arguments, AtenValueKinds operands,
+                    AtenValueKinds results, AtenOpHooks hooks = {});
+
+/// Returns "argument 'dim'", with the name in the op's schema. For an op that
+/// isn't in the table, returns "argument 1", with the position.
+std::string describeArgument(OpOperand &operand);
 
 } // namespace mlir::torch_ltc::torch
 

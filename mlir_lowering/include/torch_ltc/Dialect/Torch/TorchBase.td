@@ -24,6 +24,9 @@ def Torch_Dialect : Dialect {
     void registerTypes();
     /// The ops of the op table (AtenOp.h).
     void registerAtenOps();
+    /// The names of the arguments of each op of the table, by the op's name,
+    /// separated by spaces.
+    llvm::StringMap<StringRef> argumentNames;
   }];
 }
 
