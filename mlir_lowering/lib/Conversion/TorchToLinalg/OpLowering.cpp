@@ -70,38 +70,43 @@ OpLowering::OpLowering(Operation *op, StringRef name, ValueRange operands,
       operands(operands), targetName(targetName),
       numbersAreTensors(numbersAreTensors) {}
 
-unsigned OpLowering::positionOf(Value argument) const {
+template <typename T>
+concept ReadsPosition = requires(const T &op) { op.tensor(0); };
+static_assert(!ReadsPosition<OpLowering>, "arguments are read by name");
+
+unsigned OpLowering::positionOf(OpArgument argument) const {
   const Value *it = llvm::find(arguments, argument);
   assert(it != arguments.end() && "not an operand of the op");
   return it - arguments.begin();
 }
 
-bool OpLowering::isNone(Value argument) const {
+bool OpLowering::isNone(OpArgument argument) const {
   return isa<torch::NoneType>(argument.getType());
 }
 
-bool OpLowering::isTensor(Value argument) const {
+bool OpLowering::isTensor(OpArgument argument) const {
   return isa<torch::ValueTensorType>(argument.getType());
 }
 
-bool OpLowering::isNumber(Value argument) const {
+bool OpLowering::isNumber(OpArgument argument) const {
   Type type = argument.getType();
   return torch::isScalarType(type) || isa<torch::BoolType>(type);
 }
 
-RankedTensorType OpLowering::tensorType(Value argument) const {
+RankedTensorType OpLowering::tensorType(OpArgument argument) const {
   return cast<RankedTensorType>(operands[positionOf(argument)].getType());
 }
 
-ArrayRef<int64_t> OpLowering::sizes(Value argument) const {
+ArrayRef<int64_t> OpLowering::sizes(OpArgument argument) const {
   return cast<torch::ValueTensorType>(argument.getType()).getSizes();
 }
 
-Type OpLowering::dtype(Value argument) const {
+Type OpLowering::dtype(OpArgument argument) const {
   return cast<torch::ValueTensorType>(argument.getType()).getDtype();
 }
 
-std::optional<NumberOperand> OpLowering::tensorAsNumber(Value argument) const {
+std::optional<NumberOperand>
+OpLowering::tensorAsNumber(OpArgument argument) const {
   auto source = argument.getDefiningOp<torch::PrimNumToTensorScalarOp>();
   if (!source)
     return std::nullopt;
@@ -117,7 +122,7 @@ std::optional<NumberOperand> OpLowering::tensorAsNumber(Value argument) const {
   return makeNumber(number, converted);
 }
 
-NumberOperand OpLowering::number(Value argument) const {
+NumberOperand OpLowering::number(OpArgument argument) const {
   return makeNumber(argument, operands[positionOf(argument)]);
 }
 
@@ -130,28 +135,28 @@ int64_t OpLowering::constantInteger(Value value) const {
   return 0;
 }
 
-int64_t OpLowering::integer(Value argument) const {
+int64_t OpLowering::integer(OpArgument argument) const {
   return constantInteger(argument);
 }
 
-double OpLowering::floating(Value argument) const {
+double OpLowering::floating(OpArgument argument) const {
   std::optional<double> value = number(argument).asDouble();
   isContradictory |= !value;
   return value.value_or(0);
 }
 
-bool OpLowering::boolean(Value argument) const {
+bool OpLowering::boolean(OpArgument argument) const {
   return constantInteger(argument) != 0;
 }
 
-StringRef OpLowering::string(Value argument) const {
+StringRef OpLowering::string(OpArgument argument) const {
   if (auto constant = argument.getDefiningOp<torch::ConstantStrOp>())
     return constant.getValueAttr().getValue();
   isContradictory = true;
   return "";
 }
 
-SmallVector<int64_t> OpLowering::integers(Value argument) const {
+SmallVector<int64_t> OpLowering::integers(OpArgument argument) const {
   SmallVector<int64_t> values;
   if (auto list = argument.getDefiningOp<torch::PrimListConstructOp>())
     for (Value value : list.getElements())
@@ -159,7 +164,7 @@ SmallVector<int64_t> OpLowering::integers(Value argument) const {
   return values;
 }
 
-SmallVector<NumberOperand> OpLowering::numbers(Value argument) const {
+SmallVector<NumberOperand> OpLowering::numbers(OpArgument argument) const {
   SmallVector<NumberOperand> numbers;
   auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   if (!list)
@@ -172,24 +177,25 @@ SmallVector<NumberOperand> OpLowering::numbers(Value argument) const {
   return numbers;
 }
 
-bool OpLowering::isEmptyList(Value argument) const {
+bool OpLowering::isEmptyList(OpArgument argument) const {
   auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   return list && list.getElements().empty();
 }
 
-std::optional<int64_t> OpLowering::optionalInteger(Value argument) const {
+std::optional<int64_t> OpLowering::optionalInteger(OpArgument argument) const {
   if (isNone(argument))
     return std::nullopt;
   return integer(argument);
 }
 
-std::optional<double> OpLowering::optionalFloating(Value argument) const {
+std::optional<double> OpLowering::optionalFloating(OpArgument argument) const {
   if (isNone(argument))
     return std::nullopt;
   return floating(argument);
 }
 
-StringRef OpLowering::optionalString(Value argument, StringRef none) const {
+StringRef OpLowering::optionalString(OpArgument argument,
+                                     StringRef none) const {
   return isNone(argument) ? none : string(argument);
 }
 
@@ -205,11 +211,11 @@ int64_t OpLowering::checkedDimension(int64_t dim, int64_t rank) const {
   return 0;
 }
 
-int64_t OpLowering::dimension(Value argument, int64_t rank) const {
+int64_t OpLowering::dimension(OpArgument argument, int64_t rank) const {
   return checkedDimension(integer(argument), rank);
 }
 
-SmallVector<int64_t> OpLowering::dimensions(Value argument,
+SmallVector<int64_t> OpLowering::dimensions(OpArgument argument,
                                             int64_t rank) const {
   SmallVector<int64_t> dims;
   // `dim` is an int in some overloads and an int list in others.
@@ -229,7 +235,7 @@ SmallVector<int64_t> OpLowering::dimensions(Value argument,
   return dims;
 }
 
-SmallVector<Value> OpLowering::tensorList(Value argument) const {
+SmallVector<Value> OpLowering::tensorList(OpArgument argument) const {
   SmallVector<Value> values;
   auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   for (Value value : list.getElements()) {
@@ -240,7 +246,7 @@ SmallVector<Value> OpLowering::tensorList(Value argument) const {
   return values;
 }
 
-SmallVector<Type> OpLowering::tensorListDtypes(Value argument) const {
+SmallVector<Type> OpLowering::tensorListDtypes(OpArgument argument) const {
   SmallVector<Type> dtypes;
   auto list = argument.getDefiningOp<torch::PrimListConstructOp>();
   for (Value value : list.getElements()) {

@@ -22,6 +22,7 @@
 
 #include "mlir/Transforms/DialectConversion.h"
 #include "llvm/ADT/StringMap.h"
+#include <concepts>
 #include <optional>
 
 namespace mlir::torch_ltc {
@@ -46,6 +47,14 @@ struct NumberOperand {
   std::optional<double> asDouble() const;
 };
 
+/// An operand of an op, as the getters of the op's class return it. Unlike a
+/// Value, it isn't created from the literal 0, so that an argument's position
+/// instead of its name is a compile error.
+struct OpArgument : Value {
+  template <std::convertible_to<Value> T>
+  OpArgument(T operand) : Value(operand) {}
+};
+
 class OpLowering {
 public:
   /// `operands` are the op's operands with converted types; constants and lists
@@ -63,61 +72,61 @@ public:
   Location loc;
   TensorBuilder tensors;
 
-  // An argument is an operand of `op`, as the getters of its class return it.
-
   /// All arguments, in the order of the schema.
   ArrayRef<Value> getArguments() const { return arguments; }
-  bool isNone(Value argument) const;
-  bool isTensor(Value argument) const;
+  bool isNone(OpArgument argument) const;
+  bool isTensor(OpArgument argument) const;
   /// Whether the argument is an int, a float or a bool.
-  bool isNumber(Value argument) const;
+  bool isNumber(OpArgument argument) const;
   /// The arguments with converted types, in the order of the schema.
   ArrayRef<Value> getOperands() const { return operands; }
-  unsigned positionOf(Value argument) const;
+  unsigned positionOf(OpArgument argument) const;
 
   /// The argument as a builtin tensor.
-  Value tensor(Value argument) const { return operands[positionOf(argument)]; }
-  RankedTensorType tensorType(Value argument) const;
-  ArrayRef<int64_t> sizes(Value argument) const;
-  int64_t rank(Value argument) const { return sizes(argument).size(); }
+  Value tensor(OpArgument argument) const {
+    return operands[positionOf(argument)];
+  }
+  RankedTensorType tensorType(OpArgument argument) const;
+  ArrayRef<int64_t> sizes(OpArgument argument) const;
+  int64_t rank(OpArgument argument) const { return sizes(argument).size(); }
   /// Element type including its signedness.
-  Type dtype(Value argument) const;
+  Type dtype(OpArgument argument) const;
   /// The number from which a tensor argument was created
   /// (prim.NumToTensor.Scalar).
-  std::optional<NumberOperand> tensorAsNumber(Value argument) const;
+  std::optional<NumberOperand> tensorAsNumber(OpArgument argument) const;
 
   /// The argument, which must be a number (neither a tensor nor none).
-  NumberOperand number(Value argument) const;
+  NumberOperand number(OpArgument argument) const;
 
   /// Whether the argument is a dynamic scalar.
-  bool isParameter(Value argument) const {
+  bool isParameter(OpArgument argument) const {
     return isNumber(argument) && !number(argument).constant;
   }
 
   /// The value of a constant argument. If the argument isn't a constant,
   /// records a contradiction and returns 0 or "".
-  int64_t integer(Value argument) const;
-  double floating(Value argument) const;
-  bool boolean(Value argument) const;
-  StringRef string(Value argument) const;
-  SmallVector<int64_t> integers(Value argument) const;
+  int64_t integer(OpArgument argument) const;
+  double floating(OpArgument argument) const;
+  bool boolean(OpArgument argument) const;
+  StringRef string(OpArgument argument) const;
+  SmallVector<int64_t> integers(OpArgument argument) const;
   /// Elements of a list of ints, which may be dynamic scalars.
-  SmallVector<NumberOperand> numbers(Value argument) const;
-  bool isEmptyList(Value argument) const;
-  std::optional<int64_t> optionalInteger(Value argument) const;
-  std::optional<double> optionalFloating(Value argument) const;
-  StringRef optionalString(Value argument, StringRef none) const;
+  SmallVector<NumberOperand> numbers(OpArgument argument) const;
+  bool isEmptyList(OpArgument argument) const;
+  std::optional<int64_t> optionalInteger(OpArgument argument) const;
+  std::optional<double> optionalFloating(OpArgument argument) const;
+  StringRef optionalString(OpArgument argument, StringRef none) const;
 
   /// The dimension that the argument names, counted from the front
   /// (non-negative).
-  int64_t dimension(Value argument, int64_t rank) const;
+  int64_t dimension(OpArgument argument, int64_t rank) const;
   /// The dimensions of a list, counted from the front, sorted and unique. The
   /// empty list stands for all dimensions.
-  SmallVector<int64_t> dimensions(Value argument, int64_t rank) const;
+  SmallVector<int64_t> dimensions(OpArgument argument, int64_t rank) const;
 
   /// Elements of a list of tensors; null for an element that is none.
-  SmallVector<Value> tensorList(Value argument) const;
-  SmallVector<Type> tensorListDtypes(Value argument) const;
+  SmallVector<Value> tensorList(OpArgument argument) const;
+  SmallVector<Type> tensorListDtypes(OpArgument argument) const;
 
   /// The type of a result's storage.
   RankedTensorType resultType(unsigned result = 0) const;

@@ -79,7 +79,7 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
       types.push_back(TensorTarget::typeOf(input).getElementType());
   // Dynamic scalars are additional arguments.
   SmallVector<Value> numbers;
-  for (Value argument : getArguments()) {
+  for (OpArgument argument : getArguments()) {
     if (!isParameter(argument) || llvm::is_contained(numbers, argument))
       continue;
     numbers.push_back(argument);
@@ -123,7 +123,7 @@ Value TensorLowering::convert(Value tensor, Type from, Type to) {
       });
 }
 
-Value TensorLowering::numberTensor(Value argument, Type dtype) {
+Value TensorLowering::numberTensor(OpArgument argument, Type dtype) {
   return compute(
       {}, {}, [&](OpBuilder &nested, OpLowering &inside, ValueRange) {
         return inside.number(argument).materialize(nested, loc, dtype);

@@ -40,11 +40,11 @@ public:
                 ArrayRef<Type> elementTypes = {});
   /// Converts a tensor of dtype `from` to `to`, like torch's `to(dtype)`.
   Value convert(Value tensor, Type from, Type to);
-  Value operandAs(Value argument, Type dtype) {
+  Value operandAs(OpArgument argument, Type dtype) {
     return convert(tensor(argument), this->dtype(argument), dtype);
   }
   /// The argument, a number, as a rank-0 tensor.
-  Value numberTensor(Value argument, Type dtype);
+  Value numberTensor(OpArgument argument, Type dtype);
 
   TypedAttr scalar(Type dtype, double value);
   Value zeros(ArrayRef<int64_t> sizes, Type dtype);
