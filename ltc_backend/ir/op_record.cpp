@@ -230,11 +230,3 @@ bool torch_ltc::isOpListed(const std::string &list, const std::string &opName) {
   }
   return listed;
 }
-
-const char *torch_ltc::familyName(Family family) {
-  static const char *const names[] = {
-#define OP_FAMILY(Name) #Name,
-#include "OpRules.inc"
-  };
-  return names[size_t(family)];
-}

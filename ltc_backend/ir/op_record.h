@@ -142,8 +142,6 @@ const OpRecord *copyRecord(const c10::OperatorName &view);
 /// pattern decides.
 bool isOpListed(const std::string &list, const std::string &opName);
 
-const char *familyName(Family family);
-
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_IR_OP_RECORD_H

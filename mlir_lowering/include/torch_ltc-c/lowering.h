@@ -103,8 +103,6 @@ LTC_EXPORT LtcValue ltcProgramConstantFloat(LtcProgram program, double value);
 LTC_EXPORT LtcValue ltcProgramConstantBool(LtcProgram program, int value);
 LTC_EXPORT LtcValue ltcProgramConstantString(LtcProgram program,
                                              const char *value);
-LTC_EXPORT LtcValue ltcProgramConstantDevice(LtcProgram program,
-                                             const char *value);
 /// Adds a torch.vtensor.literal of `bytes` row-major bytes. Each bool is one
 /// byte.
 LTC_EXPORT LtcValue ltcProgramConstantTensor(LtcProgram program,

@@ -192,10 +192,6 @@ LtcValue ltcProgramConstantString(LtcProgram program, const char *value) {
   return constant<torch::ConstantStrOp, torch::StringType>(
       program, program->builder.getStringAttr(value));
 }
-LtcValue ltcProgramConstantDevice(LtcProgram program, const char *value) {
-  return constant<torch::ConstantDeviceOp, torch::DeviceType>(
-      program, program->builder.getStringAttr(value));
-}
 
 LtcValue ltcProgramConstantTensor(LtcProgram program, LtcTensorType type,
                                   const void *data, size_t bytes) {

@@ -69,21 +69,6 @@ Value IndexBuilder::linear(ValueRange indices, ArrayRef<int64_t> strides,
   return position ? add(position, offset) : constant(offset);
 }
 
-SmallVector<Value> IndexBuilder::delinear(Value position,
-                                          ArrayRef<int64_t> sizes) {
-  SmallVector<Value> indices(sizes.size());
-  for (int64_t dim = static_cast<int64_t>(sizes.size()) - 1; dim >= 0; --dim) {
-    if (dim == 0) {
-      indices[0] = position;
-      break;
-    }
-    Value size = constant(sizes[dim]);
-    indices[dim] = arith::RemUIOp::create(builder, loc, position, size);
-    position = arith::DivUIOp::create(builder, loc, position, size);
-  }
-  return indices;
-}
-
 Value IndexBuilder::fromElement(Value element, int64_t size) {
   return fromElement(element, size, size - 1);
 }

@@ -31,8 +31,6 @@ public:
   /// offset + sum of indices[i] * strides[i].
   Value linear(ValueRange indices, ArrayRef<int64_t> strides,
                int64_t offset = 0);
-  /// The indices of the element at `position` in row-major order.
-  SmallVector<Value> delinear(Value position, ArrayRef<int64_t> sizes);
 
   /// Converts an element of an index tensor to an index below `size`. A
   /// negative integer counts from the end, and the index is clamped, so that no
