@@ -30,6 +30,10 @@ FEATURES = {
         "false",
         "training/test_disk_cache.py::test_corrupt_entries_are_rebuilt_with_a_warning",
     ),
+    "cache_packed_weights": (
+        "false",
+        "backend/test_packed_weights.py::test_from_the_second_step_on",
+    ),
     "compile_failure": ("raise", "backend/test_compile_failure.py"),
     "defer_checks": (
         "false",
@@ -47,11 +51,7 @@ FEATURES = {
         "off",
         "backend/test_head_start.py::test_the_default_and_no_worker",
     ),
-    "keep_programs": ("0", "package/test_debug.py"),
-    "keep_weights": (
-        "false",
-        "backend/test_kept_weights.py::test_from_the_second_step_on",
-    ),
+    "max_inspectable_programs": ("0", "package/test_debug.py"),
     "reuse_traces": (
         "false",
         "backend/test_trace_cache.py"
@@ -73,9 +73,9 @@ FEATURES = {
 # Options that switch no feature off, such as limits and formats.
 SETTINGS = {
     "cache_size_mb",
+    "max_loaded_programs",
     "max_steps_in_flight",
     "max_trace_ops",
-    "program_memory",
     "save_tensors_format",
 }
 

@@ -16,6 +16,6 @@ def without_programs() -> Iterator[None]:
     torch.lazy.empty_cache()
     with torch_ltc.config(varying_numbers="off"):
         (torch.ones(1, device="lazy") + 1).cpu()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
         yield

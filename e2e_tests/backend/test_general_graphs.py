@@ -210,7 +210,7 @@ def test_a_parameter_that_bounds_a_slice_varies() -> None:
 
 
 def _log_of(sizes: list[int]) -> list[dict]:
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     torch_ltc.reset_metrics()
     for size in sizes:
         (ones(size, 3) * 2).sum(0).cpu()
@@ -253,7 +253,7 @@ def _losses(device: str, sizes: list[int]) -> list[torch.Tensor]:
 @pytest.mark.parametrize("tier", ["compile", "auto"])
 def test_one_program_for_all_sizes(tier: str) -> None:
     sizes = [8, 5, 13, 6, 21, 2, 17, 40, 33, 7, 11, 64]
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     options = torch_ltc.config(varying_sizes="auto", cache=False, tier=tier)
     with options, counting() as counts:
         losses = _losses("lazy", sizes)

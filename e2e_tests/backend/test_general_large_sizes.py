@@ -105,7 +105,7 @@ LOOPS: dict[str, Loop] = {
 def _compiled() -> Iterator[None]:
     """Each test starts without programs."""
     torch.lazy.empty_cache()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
         yield
 

@@ -168,7 +168,7 @@ FUNCTIONS: dict[str, Callable[[Make, int, int, int], torch.Tensor]] = {
 @pytest.fixture(autouse=True)
 def options() -> Iterator[None]:
     torch_ltc.mark_step()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(varying_sizes="auto", tier="compile", cache=False):
         yield
 

@@ -20,7 +20,7 @@ from torch_ltc._backend import bindings
 @pytest.fixture(autouse=True)
 def compiled() -> Iterator[None]:
     torch_ltc.mark_step()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(tier="compile", cache=False):
         yield
 

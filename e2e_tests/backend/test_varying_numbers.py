@@ -30,7 +30,7 @@ def tier(request: pytest.FixtureRequest) -> Iterator[str]:
     torch_ltc.mark_step()
     with torch_ltc.config(reuse_traces=False, varying_numbers="off"):
         (torch.ones(1, device="lazy") + 1).cpu()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(tier=request.param, cache=False):
         yield request.param
 

@@ -83,7 +83,7 @@ class Case:
     def check(self) -> int:
         """Compares each step with eager; returns the number of steps that used a program
         for all sizes."""
-        bindings().clear_program_memory()
+        bindings().clear_program_cache()
         torch_ltc.reset_metrics()
         with torch_ltc.config(varying_sizes="auto", cache=False, tier="compile"):
             for n, m in self.sizes:

@@ -128,7 +128,7 @@ def _check_values(first: int, count: int) -> int:
     sizes."""
     general = 0
     for seed in range(first, first + count):
-        bindings().clear_program_memory()
+        bindings().clear_program_cache()
         torch_ltc.reset_metrics()
         for version in _versions(seed):
             program = Program(seed, [Line(line) for line in version], tier="compile")

@@ -150,7 +150,7 @@ def test_long_reductions(name: str, shape: tuple[int, int]) -> None:
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_long_reductions_for_all_sizes(name: str) -> None:
     """Programs for all sizes are as accurate at sizes far above those of their traces."""
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     term = torch.full((1, 1), 0.1)
     with torch_ltc.config(tier="compile", varying_sizes="auto", cache=False):
         for rows in (64 * 18001, 64 * 19999, 64 * 21007, 1 << 22):

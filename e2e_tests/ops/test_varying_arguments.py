@@ -205,7 +205,7 @@ def nothing_varies_yet() -> Iterator[None]:
     torch_ltc.mark_step()
     with torch_ltc.config(varying_numbers="off"):
         (torch.ones(1, device="lazy") + 1).cpu()
-    bindings().clear_program_memory()
+    bindings().clear_program_cache()
     with torch_ltc.config(cache=False):
         yield
 

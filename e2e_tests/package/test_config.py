@@ -26,9 +26,9 @@ def test_every_option_is_documented() -> None:
 
 def test_attributes_and_context_manager() -> None:
     assert torch_ltc.config.auto_step is True
-    with torch_ltc.config(auto_step=False, keep_programs=3):
+    with torch_ltc.config(auto_step=False, max_inspectable_programs=3):
         assert torch_ltc.config.auto_step is False
-        assert torch_ltc.config.keep_programs == 3
+        assert torch_ltc.config.max_inspectable_programs == 3
     assert torch_ltc.config.auto_step is True
     with pytest.raises(ZeroDivisionError), torch_ltc.config(auto_step=False):
         raise ZeroDivisionError
@@ -38,7 +38,7 @@ def test_attributes_and_context_manager() -> None:
 def test_context_manager_is_all_or_nothing() -> None:
     with (
         pytest.raises(ValueError),
-        torch_ltc.config(auto_step=False, keep_programs="a"),
+        torch_ltc.config(auto_step=False, max_inspectable_programs="a"),
     ):
         pass
     assert torch_ltc.config.auto_step is True
@@ -52,9 +52,9 @@ def test_unknown_option_names_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("value", ["maybe", -1, 1.5, None])
-def test_wrong_values_are_refused(value) -> None:
+def test_wrong_values_are_rejected(value) -> None:
     with pytest.raises((ValueError, TypeError)) as caught:
-        torch_ltc.config.keep_programs = value
+        torch_ltc.config.max_inspectable_programs = value
     assert "\n" not in str(caught.value).strip()
 
 

@@ -179,7 +179,7 @@ makePlaceholder(const GraphSnapshotPtr &graph, const Hash128 &hash,
 /// Sets the reason for a new program. The event only has weak references to the
 /// compared graphs, which belong to programs.
 void noteDifference(const GraphSnapshotPtr &graph, CompileEvent &event) {
-  std::vector<GraphSnapshotPtr> known = keptGraphs();
+  std::vector<GraphSnapshotPtr> known = recentGraphs();
   if (known.empty()) {
     event.reason = "first program";
     return;
@@ -380,7 +380,7 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
   if (!program->isPlaceholder() && !program->isBound)
     explainCompilation(event);
   addCompileEvent(event);
-  keepProgram({graph, program});
+  addRecentProgram({graph, program});
   noteCompilerUse();
   return program;
 }

@@ -131,7 +131,7 @@ std::optional<Failure> execute(ScheduledStep &step, bool &areParametersIntact) {
   }
   RunConditions conditions = step.conditions;
   conditions.locations = step.nodeLocations;
-  if (config().keep_weights.get())
+  if (config().cache_packed_weights.get())
     conditions.parameterContents = contents;
   if (step.headStart && isValid(*step.headStart, contents)) {
     conditions.headStart = step.headStart.get();

@@ -32,7 +32,7 @@ struct Cache {
   std::mutex mutex;
   std::list<Entry> entries; // most recently used first
   std::unordered_map<Hash128, std::list<Entry>::iterator, Hash128Hasher> byHash;
-  std::deque<KeptProgram> kept; // newest last
+  std::deque<RecentProgram> recent; // newest last
   // Compilation is serialized: two threads that train the same model need the
   // same new program at the same time.
   std::timed_mutex making;
@@ -50,7 +50,8 @@ struct Cache {
     std::lock_guard<std::mutex> lock(mutex);
     entries.push_front({hash, std::move(program)});
     byHash[hash] = entries.begin();
-    size_t limit = size_t(std::max<int64_t>(1, config().program_memory.get()));
+    size_t limit =
+        size_t(std::max<int64_t>(1, config().max_loaded_programs.get()));
     while (entries.size() > limit)
       drop(std::prev(entries.end()));
     dropOps(kMaxPlaceholderOps,
@@ -118,8 +119,8 @@ void torch_ltc::replacePlaceholder(const Hash128 &hash, const std::string &name,
       replaced.push_back(std::exchange(place, program));
   };
   std::lock_guard<std::mutex> lock(cache().mutex);
-  for (KeptProgram &kept : cache().kept)
-    replace(kept.program);
+  for (RecentProgram &recent : cache().recent)
+    replace(recent.program);
   auto found = cache().byHash.find(hash);
   if (found != cache().byHash.end())
     replace(found->second->program);
@@ -138,31 +139,31 @@ void torch_ltc::clearPrograms() {
   std::lock_guard<std::mutex> lock(cache().mutex);
   cache().byHash.clear();
   cache().entries.clear();
-  cache().kept.clear();
+  cache().recent.clear();
 }
 
-void torch_ltc::keepProgram(KeptProgram program) {
+void torch_ltc::addRecentProgram(RecentProgram program) {
   std::lock_guard<std::mutex> lock(cache().mutex);
-  cache().kept.push_back(std::move(program));
-  while (cache().kept.size() > size_t(config().keep_programs.get()))
-    cache().kept.pop_front();
+  cache().recent.push_back(std::move(program));
+  while (cache().recent.size() >
+         size_t(config().max_inspectable_programs.get()))
+    cache().recent.pop_front();
 }
 
-KeptProgram torch_ltc::keptProgram(const std::string &name) {
+RecentProgram torch_ltc::recentProgram(const std::string &name) {
   std::lock_guard<std::mutex> lock(cache().mutex);
-  for (const KeptProgram &program : cache().kept)
+  for (const RecentProgram &program : cache().recent)
     if (program.graph->name == name)
       return program;
   TORCH_CHECK(false, "Program ", name, " isn't among the last ",
-              config().keep_programs.get(),
-              " programs that were made; option keep_programs says how many "
-              "are kept.");
+              config().max_inspectable_programs.get(),
+              " programs that were made (option max_inspectable_programs).");
 }
 
-std::vector<GraphSnapshotPtr> torch_ltc::keptGraphs() {
+std::vector<GraphSnapshotPtr> torch_ltc::recentGraphs() {
   std::vector<GraphSnapshotPtr> graphs;
   std::lock_guard<std::mutex> lock(cache().mutex);
-  for (const KeptProgram &program : cache().kept)
+  for (const RecentProgram &program : cache().recent)
     graphs.push_back(program.graph);
   return graphs;
 }

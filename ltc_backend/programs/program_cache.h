@@ -29,16 +29,16 @@ std::vector<ProgramPtr> loadedPrograms();
 void clearPrograms();
 
 /// One of the most recently created programs with its graph, for the debug
-/// interface (option keep_programs).
-struct KeptProgram {
+/// interface (option max_inspectable_programs).
+struct RecentProgram {
   GraphSnapshotPtr graph;
   ProgramPtr program;
 };
-void keepProgram(KeptProgram program);
-/// Throws c10::Error if the program isn't kept.
-KeptProgram keptProgram(const std::string &name);
-/// The graphs of the kept programs, oldest first.
-std::vector<GraphSnapshotPtr> keptGraphs();
+void addRecentProgram(RecentProgram program);
+/// Throws c10::Error if the program isn't among them.
+RecentProgram recentProgram(const std::string &name);
+/// The graphs of these programs, oldest first.
+std::vector<GraphSnapshotPtr> recentGraphs();
 
 } // namespace torch_ltc
 

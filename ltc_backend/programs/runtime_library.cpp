@@ -77,7 +77,7 @@ void ltcPrepareThreads(int threads) {
     return real();                                                             \
   }
 LTC_FORWARD_BYTES(ltcArenaPoolBytes)
-LTC_FORWARD_BYTES(ltcKeptWeightBytes)
+LTC_FORWARD_BYTES(ltcPackedWeightBytes)
 
 LtcStatus ltcExecutableLoad(const char *data, size_t size,
                             LtcExecutable *executable) {

@@ -46,10 +46,10 @@ std::string generalText(GeneralGraphPtr general, const std::string &stage) {
 }
 
 py::list programTensors(const std::string &name) {
-  KeptProgram kept = keptProgram(name);
+  RecentProgram recent = recentProgram(name);
   py::list result;
   for (const TensorDescription &tensor :
-       describeTensors(*kept.graph, *kept.program)) {
+       describeTensors(*recent.graph, *recent.program)) {
     py::dict row;
     row["role"] = tensor.isInput ? "input" : "output";
     row["index"] = tensor.index;
@@ -65,7 +65,8 @@ py::list programTensors(const std::string &name) {
 
 py::list programCommands(const std::string &name) {
   py::list result;
-  for (const ProgramCommand &command : keptProgram(name).program->commands()) {
+  for (const ProgramCommand &command :
+       recentProgram(name).program->commands()) {
     py::dict row;
     row["name"] = command.name;
     row["location"] = command.location;
@@ -99,7 +100,7 @@ void torch_ltc::bindDebug(py::module_ &module) {
       [](const std::string &name, const std::string &stage) {
         if (GeneralGraphPtr general = GeneralPrograms::get().find(name))
           return generalText(std::move(general), stage);
-        return graphTextAt(*keptProgram(name).graph, stage);
+        return graphTextAt(*recentProgram(name).graph, stage);
       },
       NoGil());
   module.def("program_tensors", &programTensors);

@@ -170,7 +170,7 @@ py::dict memoryStats() {
   result["peak_allocated_bytes"] = memory.peak;
   result["cached_bytes"] = memory.cached;
   result["arena_bytes"] = ltcArenaPoolBytes();
-  result["kept_weight_bytes"] = ltcKeptWeightBytes();
+  result["packed_weight_bytes"] = ltcPackedWeightBytes();
   result["live_tensors"] = numLiveTensors();
   result["pending_ops"] = int64_t(LiveSet::ofThisThread()->numPending());
   return result;
@@ -247,7 +247,7 @@ void torch_ltc::bindMetrics(py::module_ &module) {
     clearStepLogs();
   });
   module.def("cache_info", &cacheInfo, py::arg("open") = false);
-  module.def("clear_program_memory", [] {
+  module.def("clear_program_cache", [] {
     ReleasedGil noGil;
     clearPrograms();
     GeneralPrograms::get().clear();

@@ -154,9 +154,9 @@ void torch_ltc::bindPrograms(py::module_ &module) {
           NoGil());
   module.def("pending_program", &pending, NoGil());
   module.def(
-      "kept_program",
+      "recent_program",
       [](const std::string &name) {
-        return TracedProgram{keptProgram(name).graph, {}, {}, {}};
+        return TracedProgram{recentProgram(name).graph, {}, {}, {}};
       },
       NoGil());
   module.def(

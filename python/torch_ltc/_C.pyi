@@ -264,38 +264,7 @@ class Option(TypedDict):
     effect: str
 
 def config_options() -> list[Option]:
-    """Returns a row for each option, in the order of the table in C++. The Python layer
-    relies on these names:
-
-    auto_step bool True           a step ends at optimizer.step()
-    defer_checks bool True        checks of torch.distributions are traced
-    async_execution bool True     steps run on the worker thread
-    donation bool True            buffers of dead parameters are reused
-    max_trace_ops int             a larger graph is cut, with a message
-    varying_numbers str auto      numbers that vary are dynamic scalars: auto | off
-    varying_sizes str auto        one program for sizes that vary: auto | off
-    check_collectives bool False  ranks compare each collective before it begins
-    source_info bool False        user file, line and module path on every op
-    verify bool False             MLIR's verifier between passes
-    backend str ""                registered backend, "" for our compiler
-    num_threads int 0             0: torch.get_num_threads()
-    cache bool True               programs and kernels on disk
-    cache_dir str                 "": a folder of the user's cache directory
-    cache_size_mb int 2048        0: no limit
-    cpu str ""                    target CPU, "" for this machine's (TORCH_LTC_CPU)
-    dump str ""                   folder for dumps (TORCH_LTC_DUMP)
-    dump_locations bool True      loc(...) in dumped text, with source_info
-    keep_programs int 16          `program_text` accepts this many of the last
-                                  programs
-    compile_failure str interpret  interpret | raise
-    force_compile_failure str ""  programs with these ops fail to compile
-    detect_nan bool False         raise at the first NaN or Inf
-    step_log_file str ""          a JSON line for each execution
-    profile_commands bool False   time each command of each run
-    force_fallback str ""         one op that falls back (LTC_FORCE_FALLBACK)
-    save_tensors_file str ""      LTC_SAVE_TENSORS_FILE
-    save_tensors_format str text  LTC_SAVE_TENSORS_FMT: text | dot | backend
-    """
+    """Returns a row for each option, in the order of ltc_backend/config/config.def."""
 
 def config_get(name: str) -> OptionValue: ...
 def config_set(name: str, value: OptionValue) -> None:
@@ -397,7 +366,7 @@ def tensor_text(tensors: Sequence[torch.Tensor], stage: str) -> str:
 
 def program_text(program: str, stage: str) -> str:
     """Returns a program's text at a stage. `program`: a name in `compile_log`, of one of
-    the last `keep_programs` programs (including those from the disk) or of a general
+    the last `max_inspectable_programs` programs (including those from the disk) or of a general
     graph."""
 
 class TensorRow(TypedDict):
@@ -485,8 +454,8 @@ class TracedProgram:
 def pending_program(tensors: Sequence[torch.Tensor]) -> TracedProgram:
     """Returns the program that `sync_tensors` would run."""
 
-def kept_program(name: str) -> TracedProgram:
-    """Returns one of the last `keep_programs` programs, without values."""
+def recent_program(name: str) -> TracedProgram:
+    """Returns one of the last `max_inspectable_programs` programs, without values."""
 
 class GeneralGraph:
     """The general graph of programs that only differ in sizes. Raises RuntimeError if
@@ -617,13 +586,13 @@ def cache_info(open: bool = False) -> CacheInfo:
     """Describes the disk cache. With `open`, opens the cache first, which loads the
     runtime."""
 
-def clear_program_memory() -> None:
+def clear_program_cache() -> None:
     """Clears the in-memory program cache and returns cached memory to the system. The
     disk cache remains."""
 
 def memory_stats() -> dict[str, int]:
     """Returns allocated_bytes, peak_allocated_bytes (the host buffers of tensors),
-    cached_bytes, arena_bytes (shared by all programs), kept_weight_bytes (packed copies of
+    cached_bytes, arena_bytes (shared by all programs), packed_weight_bytes (packed copies of
     weights), live_tensors, and pending_ops of the calling thread."""
 
 def reset_peak_memory_stats() -> None: ...

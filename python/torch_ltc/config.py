@@ -28,7 +28,7 @@ class Config:
     async_execution: bool
     max_steps_in_flight: int
     donation: bool
-    keep_weights: bool
+    cache_packed_weights: bool
     max_trace_ops: int
     reuse_traces: bool
     head_start: str
@@ -41,12 +41,12 @@ class Config:
     cache: bool
     cache_dir: str
     cache_size_mb: int
-    program_memory: int
+    max_loaded_programs: int
     cpu: str
     dump: str
     dump_inputs: bool
     dump_locations: bool
-    keep_programs: int
+    max_inspectable_programs: int
     backend: str
     tier: str
     compile_failure: str

@@ -73,7 +73,7 @@ def dump(
     if isinstance(target, (int, str)):
         program = _program(target)
         if stage in DRAWINGS:
-            return _drawing(bindings().kept_program(program), stage)
+            return _drawing(bindings().recent_program(program), stage)
         return bindings().program_text(program, stage)
     tensors = list(target) if isinstance(target, (list, tuple)) else [target]
     if not tensors:

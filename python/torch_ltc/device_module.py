@@ -216,8 +216,8 @@ def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Returns allocated_bytes, peak_allocated_bytes, cached_bytes, arena_bytes (temporaries
-    of steps, shared by all programs), kept_weight_bytes (packed copies of convolution
-    weights that steps don't change; option keep_weights), live_tensors, pending_ops."""
+    of steps, shared by all programs), packed_weight_bytes (packed copies of convolution
+    weights that steps don't change; option cache_packed_weights), live_tensors, pending_ops."""
     _check_index(device)
     return _backend.bindings().memory_stats()
 
@@ -239,4 +239,4 @@ def reset_peak_memory_stats(device: Any = None) -> None:
 def empty_cache() -> None:
     """Clears the in-memory program cache and returns cached memory to the system. The disk
     cache is unchanged."""
-    _backend.bindings().clear_program_memory()
+    _backend.bindings().clear_program_cache()

@@ -2,10 +2,10 @@
 
 #include "Arena.h"
 #include "Diagnostics.h"
-#include "KeptWeight.h"
 #include "LoadedExecutable.h"
 #include "NumberCode.h"
 #include "OpenMp.h"
+#include "PackedWeightCache.h"
 #include "ProcessorContention.h"
 #include "SizeBinding.h"
 #include "torch_ltc-c/runtime.h"
@@ -82,7 +82,7 @@ size_t ltcExecutableArenaBytes(LtcExecutable executable) {
 
 size_t ltcArenaPoolBytes(void) { return ArenaPool::process().bytes(); }
 
-size_t ltcKeptWeightBytes(void) { return KeptWeight::totalBytes(); }
+size_t ltcPackedWeightBytes(void) { return PackedWeightCache::totalBytes(); }
 
 size_t ltcExecutableNumKernels(LtcExecutable executable) {
   return executable->loaded->description().kernels_size();

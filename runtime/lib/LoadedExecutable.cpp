@@ -338,7 +338,7 @@ llvm::Error LoadedExecutable::runCommand(RunState &state, size_t index,
 llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
                                           const LtcRunArguments &arguments) {
   int64_t *nanoseconds = arguments.command_nanoseconds;
-  auto tell = [&](size_t command, int begins) {
+  auto notify = [&](size_t command, int begins) {
     if (arguments.command_event)
       arguments.command_event(command, begins,
                               arguments.command_event_user_data);
@@ -346,10 +346,10 @@ llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
   RunContext context{state.buffers, scratch, state.contents, &arguments};
   int numThreadsOfShort = state.numThreads;
   if (state.hasOnlyShortTeams)
-    numThreadsOfShort = callerLoad.threadsForShortCommands(
+    numThreadsOfShort = tracingThreadLoad.numThreadsForShortCommands(
         arguments.caller_clock, arguments.num_threads);
   for (size_t i = 0; i < state.commands.size(); ++i) {
-    tell(i, 1);
+    notify(i, 1);
     context.index = i;
     std::chrono::steady_clock::time_point start;
     if (nanoseconds)
@@ -364,7 +364,7 @@ llvm::Error LoadedExecutable::runCommands(RunState &state, char *scratch,
       nanoseconds[i] = std::chrono::duration_cast<std::chrono::nanoseconds>(
                            std::chrono::steady_clock::now() - start)
                            .count();
-    tell(i, 0);
+    notify(i, 0);
   }
   return llvm::Error::success();
 }

@@ -4,10 +4,10 @@
 #define TORCH_LTC_RUNTIME_LOADEDEXECUTABLE_H
 
 #include "Arena.h"
-#include "CallerLoad.h"
 #include "KernelLinker.h"
 #include "PreparedCommand.h"
 #include "SizeBinding.h"
+#include "TracingThreadLoad.h"
 #include "torch_ltc-c/runtime.h"
 
 #include "executable.pb.h"
@@ -110,7 +110,7 @@ private:
   /// still have their values from before the run.
   size_t numHarmless = 0;
 
-  CallerLoad callerLoad;
+  TracingThreadLoad tracingThreadLoad;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunState>> idle;
 };

@@ -3,8 +3,8 @@
 #include "OneDnnConvolution.h"
 
 #include "Arena.h"
-#include "KeptWeight.h"
 #include "OneDnn.h"
+#include "PackedWeightCache.h"
 #include "Parallel.h"
 
 using namespace torch_ltc::runtime;
@@ -91,7 +91,7 @@ private:
     size_t scratchOffset; // of the reordered copy
     size_t bytes;         // of the reordered copy
     OneDnnCall reorder;
-    KeptWeight kept;
+    PackedWeightCache packed;
   };
 
   bool createForward(const Problem &problem);
@@ -247,11 +247,11 @@ llvm::Error OneDnnConvolution::bringIn(Tensor &tensor, char *copy,
   uint64_t contents = 0;
   if (tensor.argument == DNNL_ARG_WEIGHTS) {
     contents = context.contentsOf(*tensor.ref);
-    if (char *kept = tensor.kept.find(contents)) {
-      primitive.set(tensor.argument, kept);
+    if (char *packed = tensor.packed.find(contents)) {
+      primitive.set(tensor.argument, packed);
       return llvm::Error::success();
     }
-    if (char *place = tensor.kept.place(contents, tensor.bytes))
+    if (char *place = tensor.packed.place(contents, tensor.bytes))
       copy = place;
     else
       contents = 0;
@@ -262,7 +262,7 @@ llvm::Error OneDnnConvolution::bringIn(Tensor &tensor, char *copy,
   if (llvm::Error error = tensor.reorder.execute(context.scratch))
     return error;
   if (contents)
-    tensor.kept.keep(contents);
+    tensor.packed.setContents(contents);
   return llvm::Error::success();
 }
 

@@ -186,7 +186,7 @@ TEST(Binding, IsRequired) {
   EXPECT_CONTAINS(bindingError(ordinary, {2, 2}), "can't be bound");
 }
 
-TEST(Binding, RefusesSizes) {
+TEST(Binding, RejectsSizes) {
   Executable message = generalProgram();
   EXPECT_CONTAINS(bindingError(message, {3}), "1 sizes, but has 2");
   for (int64_t size :
@@ -204,7 +204,7 @@ TEST(Binding, RefusesSizes) {
                   "can't be bound to these sizes");
 }
 
-TEST(Binding, RefusesInconsistentNumbers) {
+TEST(Binding, RejectsInconsistentNumbers) {
   // Changes each varying number in turn to a value that the buffers don't
   // allow.
   Executable message = generalProgram();
@@ -222,7 +222,7 @@ TEST(Binding, RefusesInconsistentNumbers) {
   EXPECT_GT(varying, 15);
 }
 
-TEST(Binding, RefusesUndefinedNumbers) {
+TEST(Binding, RejectsUndefinedNumbers) {
   for (const Code &code :
        {Code{CONSTANT, 1, SYMBOL, 0, CONSTANT, -5, ADD, FLOOR_DIVIDE},
         Code{CONSTANT, 1, SYMBOL, 0, CONSTANT, -5, ADD, REMAINDER},
@@ -234,7 +234,7 @@ TEST(Binding, RefusesUndefinedNumbers) {
   }
 }
 
-TEST(Binding, RefusesOtherOrders) {
+TEST(Binding, RejectsOtherOrders) {
   Executable message = generalProgram();
   uint32_t rows = addNumber(message, {SYMBOL, 0}),
            columns = addNumber(message, {SYMBOL, 1});
@@ -245,7 +245,7 @@ TEST(Binding, RefusesOtherOrders) {
     EXPECT_CONTAINS(bindingError(message, {size, 6}), "is less than 6");
 }
 
-TEST(Binding, RefusesDamagedForms) {
+TEST(Binding, RejectsDamagedForms) {
   auto damaged = [](const std::function<void(Executable &)> &damage) {
     Executable message = generalProgram();
     damage(message);

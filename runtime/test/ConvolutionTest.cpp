@@ -219,8 +219,9 @@ Case simple(int rank, int64_t size, int64_t window) {
 }
 
 /// Runs a convolution with `parameter_contents`. The ids are correct except
-/// once: the weight changes but its id doesn't, so the kept copy must be used.
-void checkKeptWeight(ConvolutionCall::Kind kind) {
+/// once: the weight changes but its id doesn't, so the cached copy must be
+/// used.
+void checkPackedWeight(ConvolutionCall::Kind kind) {
   Case c = simple(2, 4, 3);
   c.dtype = FLOAT32;
   c.inputs = 64, c.outputs = 48;
@@ -230,7 +231,7 @@ void checkKeptWeight(ConvolutionCall::Kind kind) {
   bool isForward = kind == ConvolutionCall::FORWARD;
   HostTensor &result = isForward ? operands.output : operands.input;
   std::vector<char> &weight = operands.weight.bytes;
-  size_t before = ltcKeptWeightBytes();
+  size_t before = ltcPackedWeightBytes();
   {
     Program program(run.builder.message);
     auto runWith = [&](uint64_t ofWeight) {
@@ -247,24 +248,24 @@ void checkKeptWeight(ConvolutionCall::Kind kind) {
     const std::vector<char> expected = runWith(0), zeros(expected.size());
     EXPECT_EQ(runWith(0), expected);
     EXPECT_EQ(runWith(7), expected);
-    EXPECT_EQ(ltcKeptWeightBytes(), before) << "contents that were seen once";
+    EXPECT_EQ(ltcPackedWeightBytes(), before) << "contents that were seen once";
     EXPECT_EQ(runWith(7), expected);
-    if (ltcKeptWeightBytes() == before)
+    if (ltcPackedWeightBytes() == before)
       GTEST_SKIP() << "oneDNN doesn't reorder weights on this CPU";
     std::fill(weight.begin(), weight.end(), 0);
-    EXPECT_EQ(runWith(7), expected) << "the kept copy is used";
+    EXPECT_EQ(runWith(7), expected) << "the cached copy is used";
     EXPECT_EQ(runWith(8), zeros);
-    EXPECT_EQ(ltcKeptWeightBytes(), before) << "the old copy has been freed";
+    EXPECT_EQ(ltcPackedWeightBytes(), before) << "the old copy has been freed";
     EXPECT_EQ(runWith(8), zeros);
     EXPECT_EQ(runWith(8), zeros);
-    EXPECT_GT(ltcKeptWeightBytes(), before);
+    EXPECT_GT(ltcPackedWeightBytes(), before);
     std::fill(weight.begin(), weight.end(), 1);
     EXPECT_NE(runWith(0), zeros) << "unknown contents are read again";
     runWith(9);
     runWith(9);
-    EXPECT_GT(ltcKeptWeightBytes(), before);
+    EXPECT_GT(ltcPackedWeightBytes(), before);
   }
-  EXPECT_EQ(ltcKeptWeightBytes(), before) << "the executable was destroyed";
+  EXPECT_EQ(ltcPackedWeightBytes(), before) << "the executable was destroyed";
 }
 
 const DType kDTypes[] = {UINT8,   INT8,     INT16,   INT32,  INT64,
@@ -375,8 +376,8 @@ TEST(Convolution, EmptyBatch) {
 }
 
 TEST(Convolution, WeightsThatStayAreKept) {
-  checkKeptWeight(ConvolutionCall::FORWARD);
-  checkKeptWeight(ConvolutionCall::BACKWARD_INPUT);
+  checkPackedWeight(ConvolutionCall::FORWARD);
+  checkPackedWeight(ConvolutionCall::BACKWARD_INPUT);
 }
 
 TEST(Convolution, EveryInstructionSet) {

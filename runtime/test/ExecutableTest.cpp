@@ -134,7 +134,7 @@ TEST(Executable, DonationWritesTheParameter) {
   EXPECT_EQ(std::memcmp(values, donated, sizeof(values)), 0);
 }
 
-TEST(Executable, RefusesBadArguments) {
+TEST(Executable, RejectsBadArguments) {
   Program program(copyProgram(64));
   std::vector<char> in(64), out(64);
   EXPECT_NE(program.run({nullptr}, {out.data()}).find("Parameter 0 ('in')"),

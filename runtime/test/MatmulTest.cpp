@@ -317,7 +317,7 @@ TEST(Matmul, ObeysThreadCount) {
 }
 
 /// The results of short commands don't depend on the number of threads, which
-/// may depend on the load of the processors (CallerLoad.h).
+/// may depend on the load of the processors (TracingThreadLoad.h).
 TEST(Matmul, ShortTeamsMayBeOfAnySize) {
   std::mt19937 generator(3);
   std::uniform_real_distribution<double> real(-1, 1);

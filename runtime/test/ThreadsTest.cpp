@@ -1,7 +1,7 @@
 //===- ThreadsTest.cpp - The caller's threads and processor ---------------===//
 
-#include "CallerLoad.h"
 #include "OpenMp.h"
+#include "TracingThreadLoad.h"
 #include "torch_ltc-c/runtime.h"
 
 #include <gtest/gtest.h>
@@ -71,11 +71,11 @@ private:
 
 /// Whether the number of threads for short commands becomes `wanted`. Waits up
 /// to two seconds, because other processes may delay a thread.
-bool becomes(torch_ltc::runtime::CallerLoad &load, const Caller &caller,
+bool becomes(torch_ltc::runtime::TracingThreadLoad &load, const Caller &caller,
              int processors, int wanted) {
   for (int i = 0; i < 200; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    if (load.threadsForShortCommands(&caller.clock, processors) == wanted)
+    if (load.numThreadsForShortCommands(&caller.clock, processors) == wanted)
       return true;
   }
   return false;
@@ -86,8 +86,8 @@ TEST(ThreadsTest, ACallerThatComputesIsLeftAProcessor) {
   if (processors < 2)
     GTEST_SKIP() << "one processor";
   Caller caller;
-  torch_ltc::runtime::CallerLoad load;
-  EXPECT_EQ(load.threadsForShortCommands(&caller.clock, processors),
+  torch_ltc::runtime::TracingThreadLoad load;
+  EXPECT_EQ(load.numThreadsForShortCommands(&caller.clock, processors),
             processors); // nothing is known yet
   EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
   caller.isWorking = false;
@@ -96,8 +96,8 @@ TEST(ThreadsTest, ACallerThatComputesIsLeftAProcessor) {
   EXPECT_TRUE(becomes(load, caller, processors, processors - 1));
   // The team isn't reduced if the caller waits for the run or there are enough
   // processors.
-  EXPECT_EQ(load.threadsForShortCommands(nullptr, processors), processors);
-  EXPECT_EQ(load.threadsForShortCommands(&caller.clock, 1), 1);
+  EXPECT_EQ(load.numThreadsForShortCommands(nullptr, processors), processors);
+  EXPECT_EQ(load.numThreadsForShortCommands(&caller.clock, 1), 1);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 # rich is only imported when tables are drawn, so that importing the package stays
@@ -26,15 +27,26 @@ def render(*parts: RenderableType, width: int = WIDTH) -> str:
     return buffer.getvalue()
 
 
-def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
-    """Returns a table; columns whose first value is a number are right-aligned."""
+def table(
+    title: str,
+    columns: list[str],
+    rows: list[list[Any]],
+    unbroken: Collection[str] = (),
+) -> Table:
+    """Returns a table; columns whose first value is a number are right-aligned. The texts
+    of the columns `unbroken` are on one line each."""
     from rich import box
     from rich.table import Table
 
     result = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for position, name in enumerate(columns):
         numeric = bool(rows) and isinstance(rows[0][position], (int, float))
-        result.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        result.add_column(
+            name,
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=name in unbroken,
+        )
     for row in rows:
         result.add_row(*(_text(value) for value in row))
     return result
@@ -76,7 +88,10 @@ def options_table(options: list[dict[str, Any]]) -> str:
             [option["name"], option["type"], value, option["environment"], text]
         )
     columns = ["option", "type", "value", "environment variable", "description"]
-    return render(table("Configuration of torch_ltc", columns, rows), width=140)
+    unbroken = {"option", "environment variable"}
+    return render(
+        table("Configuration of torch_ltc", columns, rows, unbroken), width=140
+    )
 
 
 def metrics_tables(

@@ -89,7 +89,7 @@ LTC_EXPORT size_t ltcExecutableArenaBytes(LtcExecutable executable);
 /// consecutive runs share one arena, as large as the largest program needs.
 LTC_EXPORT size_t ltcArenaPoolBytes(void);
 /// Bytes of the packed weights that executables cache.
-LTC_EXPORT size_t ltcKeptWeightBytes(void);
+LTC_EXPORT size_t ltcPackedWeightBytes(void);
 LTC_EXPORT size_t ltcExecutableNumKernels(LtcExecutable executable);
 LTC_EXPORT size_t ltcExecutableNumCommands(LtcExecutable executable);
 

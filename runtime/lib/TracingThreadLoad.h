@@ -1,4 +1,4 @@
-//===- CallerLoad.h - Share of a processor that the calling thread uses ---===//
+//===- TracingThreadLoad.h - Load of the tracing thread ---------*- C++ -*-===//
 //
 // A step runs on a worker thread while the thread that traced it continues with
 // the next step. If the step's team and the tracing thread together have more
@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_RUNTIME_CALLERLOAD_H
-#define TORCH_LTC_RUNTIME_CALLERLOAD_H
+#ifndef TORCH_LTC_RUNTIME_TRACINGTHREADLOAD_H
+#define TORCH_LTC_RUNTIME_TRACINGTHREADLOAD_H
 
 #include <cstdint>
 #include <mutex>
@@ -21,12 +21,12 @@
 namespace torch_ltc::runtime {
 
 /// Measures the CPU time of the thread that requests an executable's runs.
-class CallerLoad {
+class TracingThreadLoad {
 public:
   /// The number of threads for a run's short commands, at most `numThreads`. To
   /// be called at the start of the run. `clock` is the caller's CPU-time clock
   /// (pthread_getcpuclockid), or null if the caller waits for the run.
-  int threadsForShortCommands(const clockid_t *clock, int numThreads);
+  int numThreadsForShortCommands(const clockid_t *clock, int numThreads);
 
 private:
   bool isBusy(clockid_t clock);
@@ -39,4 +39,4 @@ private:
 
 } // namespace torch_ltc::runtime
 
-#endif // TORCH_LTC_RUNTIME_CALLERLOAD_H
+#endif // TORCH_LTC_RUNTIME_TRACINGTHREADLOAD_H

@@ -1,6 +1,6 @@
-//===- CallerLoad.cpp - Share of a processor that the calling thread uses -===//
+//===- TracingThreadLoad.cpp - Load of the tracing thread -----------------===//
 
-#include "CallerLoad.h"
+#include "TracingThreadLoad.h"
 
 #include "OpenMp.h"
 
@@ -16,15 +16,15 @@ static std::optional<int64_t> nanoseconds(clockid_t clock) {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-int CallerLoad::threadsForShortCommands(const clockid_t *clock,
-                                        int numThreads) {
+int TracingThreadLoad::numThreadsForShortCommands(const clockid_t *clock,
+                                                  int numThreads) {
   int processors = omp_get_num_procs();
   if (!clock || numThreads == 1 || numThreads < processors || !isBusy(*clock))
     return numThreads;
   return std::max(1, processors - 1);
 }
 
-bool CallerLoad::isBusy(clockid_t clock) {
+bool TracingThreadLoad::isBusy(clockid_t clock) {
   std::lock_guard<std::mutex> lock(mutex);
   std::optional<int64_t> caller = nanoseconds(clock);
   if (!caller)

@@ -1,4 +1,4 @@
-"""Weights that steps don't change are cached in packed order (option keep_weights)."""
+"""Weights that steps don't change are cached in packed order (option cache_packed_weights)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 
 
-def kept_bytes() -> int:
+def packed_bytes() -> int:
     torch_ltc.wait_device_ops()
-    return torch.lazy.memory_stats()["kept_weight_bytes"]
+    return torch.lazy.memory_stats()["packed_weight_bytes"]
 
 
 # Whether oneDNN packs weights. With AVX2 and later extensions, oneDNN computes on blocks of
@@ -33,7 +33,7 @@ class Inference:
         torch.lazy.empty_cache()
         self.eager = convolution()
         self.lazy = convolution().to("lazy")
-        self.before = kept_bytes()
+        self.before = packed_bytes()
 
     def step(self) -> int:
         """Runs a step. Returns the bytes of weights cached since `__init__`."""
@@ -41,7 +41,7 @@ class Inference:
         with torch.no_grad():
             result = self.lazy(x.to("lazy"))
         assert_close(result, self.eager(x))
-        return kept_bytes() - self.before
+        return packed_bytes() - self.before
 
 
 @pytest.fixture
@@ -57,18 +57,18 @@ def inference() -> Inference:
 def test_from_the_second_step_on() -> None:
     inference = Inference()
     assert inference.step() == 0
-    bytes_kept = inference.eager.weight.nbytes if PACKS else 0
-    assert inference.step() == bytes_kept
-    assert inference.step() == bytes_kept
+    expected = inference.eager.weight.nbytes if PACKS else 0
+    assert inference.step() == expected
+    assert inference.step() == expected
 
 
 def test_freed_with_the_program(inference: Inference) -> None:
     torch.lazy.empty_cache()
-    assert kept_bytes() <= inference.before
+    assert packed_bytes() <= inference.before
 
 
 def test_option(inference: Inference) -> None:
-    with torch_ltc.config(keep_weights=False):
+    with torch_ltc.config(cache_packed_weights=False):
         assert inference.step() == inference.step() == 0
     inference.step()
     assert inference.step() > 0
@@ -111,9 +111,9 @@ def test_loaded(inference: Inference) -> None:
     assert inference.step() > 0
 
 
-def test_nothing_is_kept_while_training() -> None:
+def test_trained_weights_are_not_cached() -> None:
     torch.lazy.empty_cache()
-    before = kept_bytes()
+    before = packed_bytes()
     eager, lazy = convolution(), convolution().to("lazy")
     optimizers = [torch.optim.AdamW(m.parameters(), 1e-2) for m in (eager, lazy)]
     for _ in range(4):
@@ -123,7 +123,7 @@ def test_nothing_is_kept_while_training() -> None:
             module(x.to(module.weight.device)).square().mean().backward()
             optimizer.step()
         torch_ltc.mark_step()
-        assert kept_bytes() == before
+        assert packed_bytes() == before
     assert_close(lazy.weight, eager.weight, rtol=1e-3, atol=1e-5)
 
 
@@ -132,7 +132,7 @@ def test_trained_and_frozen(captured: bool) -> None:
     """A program may use a trained and a frozen weight; the gradient flows through the
     frozen layer to its input."""
     torch.lazy.empty_cache()
-    before = kept_bytes()
+    before = packed_bytes()
     results = []
     for device in ("cpu", "lazy"):
         torch.manual_seed(0)
@@ -158,4 +158,8 @@ def test_trained_and_frozen(captured: bool) -> None:
             torch_ltc.mark_step()
         results.append(torch.stack(losses))
     assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
-    assert kept_bytes() - before in (0, 2 * frozen.weight.nbytes, frozen.weight.nbytes)
+    assert packed_bytes() - before in (
+        0,
+        2 * frozen.weight.nbytes,
+        frozen.weight.nbytes,
+    )

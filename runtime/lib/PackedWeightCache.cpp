@@ -1,6 +1,6 @@
-//===- KeptWeight.cpp - A weight in a library's packed order --------------===//
+//===- PackedWeightCache.cpp - A weight in packed order -------------------===//
 
-#include "KeptWeight.h"
+#include "PackedWeightCache.h"
 
 #include <atomic>
 
@@ -8,13 +8,13 @@ using namespace torch_ltc::runtime;
 
 static std::atomic<size_t> total{0};
 
-KeptWeight::KeptWeight(KeptWeight &&other) noexcept
-    : memory(std::move(other.memory)), keptContents(other.keptContents),
+PackedWeightCache::PackedWeightCache(PackedWeightCache &&other) noexcept
+    : memory(std::move(other.memory)), cachedContents(other.cachedContents),
       lastContents(other.lastContents) {}
 
-KeptWeight::~KeptWeight() { release(); }
+PackedWeightCache::~PackedWeightCache() { release(); }
 
-char *KeptWeight::place(uint64_t contents, size_t bytes) {
+char *PackedWeightCache::place(uint64_t contents, size_t bytes) {
   release();
   bool isSeenAgain = contents && contents == lastContents;
   lastContents = contents;
@@ -31,11 +31,11 @@ char *KeptWeight::place(uint64_t contents, size_t bytes) {
   return memory->data();
 }
 
-size_t KeptWeight::totalBytes() { return total; }
+size_t PackedWeightCache::totalBytes() { return total; }
 
-void KeptWeight::release() {
+void PackedWeightCache::release() {
   if (memory)
     total -= memory->size();
   memory.reset();
-  keptContents = 0;
+  cachedContents = 0;
 }

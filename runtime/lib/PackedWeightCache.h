@@ -1,4 +1,4 @@
-//===- KeptWeight.h - A weight in a library's packed order ------*- C++ -*-===//
+//===- PackedWeightCache.h - A weight in packed order -----------*- C++ -*-===//
 //
 // Libraries reorder weights into a packed order. Reordering takes a third of
 // the time of a small batch's inference, and without a cache each run repeats
@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TORCH_LTC_RUNTIME_KEPTWEIGHT_H
-#define TORCH_LTC_RUNTIME_KEPTWEIGHT_H
+#ifndef TORCH_LTC_RUNTIME_PACKEDWEIGHTCACHE_H
+#define TORCH_LTC_RUNTIME_PACKEDWEIGHTCACHE_H
 
 #include "Arena.h"
 
@@ -21,26 +21,26 @@ namespace torch_ltc::runtime {
 
 /// The cached copy of one weight. Contents are identified by ids, as in
 /// `LtcRunArguments::parameter_contents`.
-class KeptWeight {
+class PackedWeightCache {
 public:
-  KeptWeight() = default;
-  KeptWeight(KeptWeight &&other) noexcept;
-  KeptWeight &operator=(KeptWeight &&) = delete;
-  ~KeptWeight();
+  PackedWeightCache() = default;
+  PackedWeightCache(PackedWeightCache &&other) noexcept;
+  PackedWeightCache &operator=(PackedWeightCache &&) = delete;
+  ~PackedWeightCache();
 
   /// The packed weight with these contents, or null.
   char *find(uint64_t contents) const {
-    return memory && contents == keptContents ? memory->data() : nullptr;
+    return memory && contents == cachedContents ? memory->data() : nullptr;
   }
 
   /// Returns `bytes` bytes of memory, which the caller fills before it calls
-  /// `keep`; null if these contents are new or unknown, or no memory is
+  /// `setContents`; null if these contents are new or unknown, or no memory is
   /// available. To be called in each run in which `find` fails; frees the copy
   /// of the old contents.
   char *place(uint64_t contents, size_t bytes);
 
   /// Makes `find` return the memory that `place` returned, for these contents.
-  void keep(uint64_t contents) { keptContents = contents; }
+  void setContents(uint64_t contents) { cachedContents = contents; }
 
   /// Total bytes of all cached weights in the process.
   static size_t totalBytes();
@@ -49,10 +49,10 @@ private:
   void release();
 
   std::unique_ptr<Arena> memory;
-  uint64_t keptContents = 0;
+  uint64_t cachedContents = 0;
   uint64_t lastContents = 0;
 };
 
 } // namespace torch_ltc::runtime
 
-#endif // TORCH_LTC_RUNTIME_KEPTWEIGHT_H
+#endif // TORCH_LTC_RUNTIME_PACKEDWEIGHTCACHE_H
