@@ -47,7 +47,8 @@ std::string describe(const GraphSnapshot &graph, size_t position,
 
 } // namespace
 
-CheckedProgram::CheckedProgram(ProgramPtr program, GraphSnapshotPtr snapshot)
+ProgramWithChecks::ProgramWithChecks(ProgramPtr program,
+                                     GraphSnapshotPtr snapshot)
     : inner(std::move(program)), graph(std::move(snapshot)) {
   name = inner->name;
   outputs = inner->outputs;

@@ -106,13 +106,8 @@ std::string describe(const GraphSnapshot &graph, uint32_t position) {
 
 LockstepProgram::LockstepProgram(ProgramPtr program, GraphSnapshotPtr snapshot,
                                  Compile compileGraph)
-    : inner(std::move(program)), graph(std::move(snapshot)),
-      compile(std::move(compileGraph)) {
-  name = inner->name;
-  outputs = inner->outputs;
-  numOps = inner->numOps;
-  numDonated = inner->numDonated;
-}
+    : ProgramWithChecks(std::move(program), std::move(snapshot)),
+      compile(std::move(compileGraph)) {}
 
 std::string LockstepProgram::findOp(c10::ArrayRef<void *> parameters,
                                     c10::ArrayRef<DynamicScalar> scalars,

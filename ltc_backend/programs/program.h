@@ -175,14 +175,11 @@ interpretNode(const GraphSnapshot &graph, size_t position,
               c10::ArrayRef<DynamicScalar> scalars,
               std::optional<LocationId> location = std::nullopt);
 
-/// Checks the results of each run for NaN and Inf, and names the first op that
-/// produced one (option `detect_nan`). The program must not donate.
-class CheckedProgram final : public Program {
+/// A program whose results are checked after each run. The program must not
+/// donate.
+class ProgramWithChecks : public Program {
 public:
-  CheckedProgram(ProgramPtr inner, GraphSnapshotPtr graph);
-  void run(c10::ArrayRef<void *> parameters,
-           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
-           const RunConditions &conditions) override;
+  ProgramWithChecks(ProgramPtr inner, GraphSnapshotPtr graph);
   std::vector<ProgramCommand> commands() const override {
     return inner->commands();
   }
@@ -191,14 +188,24 @@ public:
     return inner->evaluableGraph();
   }
 
-private:
+protected:
   ProgramPtr inner;
   GraphSnapshotPtr graph;
 };
 
+/// Checks the results of each run for NaN and Inf, and names the first op that
+/// produced one (option `detect_nan`).
+class CheckedProgram final : public ProgramWithChecks {
+public:
+  using ProgramWithChecks::ProgramWithChecks;
+  void run(c10::ArrayRef<void *> parameters,
+           c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
+           const RunConditions &conditions) override;
+};
+
 /// Compares the results of each run with an evaluation op by op, and names the
-/// first op that differs (option `lockstep`). The program must not donate.
-class LockstepProgram final : public Program {
+/// first op that differs (option `lockstep`).
+class LockstepProgram final : public ProgramWithChecks {
 public:
   /// Compiles a graph without using caches.
   using Compile = std::function<ProgramPtr(const GraphSnapshot &)>;
@@ -207,20 +214,12 @@ public:
   void run(c10::ArrayRef<void *> parameters,
            c10::ArrayRef<DynamicScalar> scalars, c10::ArrayRef<void *> outputs,
            const RunConditions &conditions) override;
-  std::vector<ProgramCommand> commands() const override {
-    return inner->commands();
-  }
-  int64_t arenaBytes() const override { return inner->arenaBytes(); }
-  const GraphSnapshot *evaluableGraph() const override {
-    return inner->evaluableGraph();
-  }
 
 private:
   std::string findOp(c10::ArrayRef<void *> parameters,
                      c10::ArrayRef<DynamicScalar> scalars,
                      const RunConditions &conditions);
-  ProgramPtr inner;
-  GraphSnapshotPtr graph;
+
   Compile compile;
 };
 
