@@ -179,10 +179,9 @@ void returnWork(const OperatorHandle &op, Stack *stack, const WorkPtr &work) {
 }
 
 /// The kernel of a "c10d" op at key Functionalize, for lazy tensors.
-class LazyCollective final : public c10::OperatorKernel {
+class LazyCollective final : public KernelAround {
 public:
-  explicit LazyCollective(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
@@ -197,9 +196,6 @@ public:
                                    : run(*call);
     returnWork(op, stack, work);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel of a "c10d" op of sparse tensors. The fallback for other ops on
@@ -216,10 +212,9 @@ void sparseCollective(const OperatorHandle &op, Stack *stack) {
 /// kernel on the user's tensors and immediately waits for its results; this
 /// wait is only traced. torch's deferred wait can't be used: its wrapper can't
 /// contain the device's functional tensors (2.13).
-class FunctionalCollective final : public c10::OperatorKernel {
+class FunctionalCollective final : public KernelAround {
 public:
-  explicit FunctionalCollective(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     if (!isOfLazyTensors(
@@ -240,19 +235,17 @@ private:
     Stack stack = {tensor};
     op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd, stack);
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel of a collective of CPU tensors, at key CPU. Runs the traced
 /// collectives first: the call blocks the thread, and other ranks may need them
 /// to reach the same call.
-class CpuCollective final : public c10::OperatorKernel {
+class CpuCollective final : public KernelAround {
 public:
   CpuCollective(const std::string &name, c10::SafeKernelFunction previous)
-      : isMessage(name == "c10d::send" || name == "c10d::recv_" ||
-                  name == "c10d::recv_any_source_"),
-        previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)),
+        isMessage(name == "c10d::send" || name == "c10d::recv_" ||
+                  name == "c10d::recv_any_source_") {}
 
   void operator()(const OperatorHandle &op, DispatchKeySet keys, Stack *stack) {
     const auto &arguments = op.schema().arguments();
@@ -272,7 +265,6 @@ private:
   }
 
   bool isMessage;
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

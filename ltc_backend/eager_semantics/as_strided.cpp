@@ -15,6 +15,7 @@
 #include "events/op_error.h"
 #include "graph/live_tensors.h"
 #include "shape/strides.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 
@@ -231,10 +232,9 @@ void allowWrites(const at::Tensor &view) {
 
 /// The kernel of `as_strided` at key Functionalize. The result is a view of all
 /// of the memory that the tensor shares.
-class AsStridedOfMemory : public c10::OperatorKernel {
+class AsStridedOfMemory : public KernelAround {
 public:
-  explicit AsStridedOfMemory(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -263,8 +263,6 @@ protected:
     if (offset.isNone())
       offset = view.sym_storage_offset();
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel of `as_strided_`, which replaces the tensor's view records.

@@ -195,12 +195,12 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
 }
 
 /// Wraps an op to convert its first tensor to a different layout.
-class WithSelf final : public c10::OperatorKernel {
+class WithSelf final : public KernelAround {
 public:
   using Layout = at::Tensor (*)(const at::Tensor &);
 
   WithSelf(Layout layout, c10::SafeKernelFunction previous)
-      : layout(layout), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), layout(layout) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -212,7 +212,6 @@ public:
 
 private:
   Layout layout;
-  c10::SafeKernelFunction previous;
 };
 
 /// Returns the operand of `torch.bernoulli(x, p)` in row-major order, like the
@@ -237,10 +236,9 @@ at::Tensor dense(const at::Tensor &self) {
 
 /// Wraps `put` and `put_`, to report, as eager does, that the order of writes
 /// is undefined.
-class AlertedPut final : public c10::OperatorKernel {
+class AlertedPut final : public KernelAround {
 public:
-  explicit AlertedPut(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -248,9 +246,6 @@ public:
       at::globalContext().alertNotDeterministic("put_");
     previous.callBoxed(op, keys, stack);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel of `copy_`. Functionalization (torch 2.13) fails an assertion if
@@ -274,10 +269,9 @@ void autogradCopyInPlace(const c10::OperatorHandle &op,
 /// and tensors without one (for example, CPU tensors), because
 /// functionalization (torch 2.13) then fails an assertion. Before the copy,
 /// checks the tensors for overlaps as eager does.
-class ForeachCopy final : public c10::OperatorKernel {
+class ForeachCopy final : public KernelAround {
 public:
-  explicit ForeachCopy(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -303,8 +297,6 @@ private:
   static bool isWrapped(const at::Tensor &tensor) {
     return at::functionalization::impl::isFunctionalTensor(tensor);
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps in-place comparisons, to detach the operand if `self` is a view with a
@@ -312,10 +304,9 @@ private:
 /// operand's graph, through which no gradient can flow: on the CPU that has no
 /// effect, but on device `lazy` torch (2.13) replays the view on its base, and
 /// rejects a base with such a history.
-class CompareInPlace final : public c10::OperatorKernel {
+class CompareInPlace final : public KernelAround {
 public:
-  explicit CompareInPlace(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -326,18 +317,14 @@ public:
       other = other.toTensor().detach();
     previous.callBoxed(op, keys, stack);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// The gradient of dropout. torch (2.13) has no forward-mode derivative of this
 /// op, so if `grad` has a tangent, this kernel computes products, as eager's
 /// composite on the CPU does.
-class DropoutBackward final : public c10::OperatorKernel {
+class DropoutBackward final : public KernelAround {
 public:
-  explicit DropoutBackward(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -351,9 +338,6 @@ public:
     torch::jit::drop(*stack, 3);
     stack->emplace_back(std::move(result));
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Runs an `out=` variant as its functional op and a copy: torch's composite

@@ -66,15 +66,15 @@ void raiseAsEager(const OperatorHandle &op, c10::ArrayRef<IValue> arguments,
   op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), &standIns);
 }
 
-class InPlaceKernel final : public c10::OperatorKernel {
+class InPlaceKernel final : public KernelAround {
 public:
   InPlaceKernel(OperatorHandle functional, std::string name,
                 c10::SafeKernelFunction previous)
-      : functional(functional), name(std::move(name)),
+      : KernelAround(std::move(previous)), functional(functional),
+        name(std::move(name)),
         record(findOpRecord(textOf(functional.operator_name()))),
         isElementwise(record && elementwiseInPlace(*record)),
-        isChecked(isElementwise && !record->overlaps),
-        previous(std::move(previous)) {}
+        isChecked(isElementwise && !record->overlaps) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -158,15 +158,15 @@ private:
   const OpRecord *record; // of the functional op, if it has one
   bool isElementwise;
   bool isChecked;
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel of `copy_`. Unlike functionalization's (torch 2.13), it doesn't
 /// run the op on Meta tensors.
-class CopyKernel final : public c10::OperatorKernel {
+class CopyKernel final : public KernelAround {
 public:
   explicit CopyKernel(c10::SafeKernelFunction previous)
-      : functional(findOp({"aten::copy", ""})), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)),
+        functional(findOp({"aten::copy", ""})) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -199,7 +199,6 @@ private:
   }
 
   OperatorHandle functional;
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps in-place ops that generate random numbers. Preserves the strides of
@@ -207,10 +206,9 @@ private:
 /// isn't a view by dense ones. Raises eager's error for arguments that the op
 /// rejects (mostly integer tensors), instead of the error of torch's Python
 /// formulas.
-class DrawInPlaceKernel final : public c10::OperatorKernel {
+class DrawInPlaceKernel final : public KernelAround {
 public:
-  explicit DrawInPlaceKernel(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -240,9 +238,6 @@ public:
     setGeometry(value, strides);
     setValue(self, value);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Whether the op only writes values into its first argument, and returns that

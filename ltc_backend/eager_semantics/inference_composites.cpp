@@ -27,10 +27,10 @@ namespace {
 
 /// A kernel at key Functionalize that runs torch's decomposition of an op in
 /// inference_mode.
-class TakenApart final : public c10::OperatorKernel {
+class TakenApart final : public KernelAround {
 public:
   TakenApart(DispatchKey composite, c10::SafeKernelFunction previous)
-      : composite(composite), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), composite(composite) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -44,7 +44,6 @@ public:
 
 private:
   DispatchKey composite;
-  c10::SafeKernelFunction previous;
 };
 
 /// Returns the dispatch key of torch's decomposition if the op must be

@@ -37,10 +37,10 @@ using torch::jit::Stack;
 namespace {
 
 /// Bypasses torch's kernels at a key for lazy tensors.
-class PassBy final : public c10::OperatorKernel {
+class PassBy final : public KernelAround {
 public:
   PassBy(DispatchKey key, c10::SafeKernelFunction previous)
-      : key(key), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), key(key) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -55,7 +55,6 @@ public:
 
 private:
   DispatchKey key;
-  c10::SafeKernelFunction previous;
 };
 
 void markZero(const Tensor &tensor) {
@@ -64,10 +63,9 @@ void markZero(const Tensor &tensor) {
 }
 
 /// Wraps a view op at key Functionalize, to give the result the operand's bits.
-class ViewWithBits final : public c10::OperatorKernel {
+class ViewWithBits final : public KernelAround {
 public:
-  explicit ViewWithBits(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -83,17 +81,14 @@ public:
         return view;
       });
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps a view op that changes the dtype, to reject conjugate views as eager
 /// does.
-class OtherDType final : public c10::OperatorKernel {
+class OtherDType final : public KernelAround {
 public:
   OtherDType(const char *refusal, c10::SafeKernelFunction previous)
-      : refusal(refusal), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), refusal(refusal) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -105,15 +100,13 @@ public:
 
 private:
   const char *refusal;
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps `dot` and `vdot` at key Functionalize: their CPU kernels, not those at
 /// key ZeroTensor, return zero tensors.
-class DotOfZeros final : public c10::OperatorKernel {
+class DotOfZeros final : public KernelAround {
 public:
-  explicit DotOfZeros(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -125,9 +118,6 @@ public:
     if (isLazyWrapper(self) && isZero)
       stack->back() = at::_efficientzerotensor({}, self.options());
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 bool isView(const OperatorHandle &op) {
@@ -197,10 +187,10 @@ void registerForBits() {
 }
 
 /// Wraps `_conj` or `_neg_view`, each of which toggles a bit.
-class TurnBit final : public c10::OperatorKernel {
+class TurnBit final : public KernelAround {
 public:
   TurnBit(bool isConj, c10::SafeKernelFunction previous)
-      : isConj(isConj), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), isConj(isConj) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -219,14 +209,12 @@ public:
 
 private:
   bool isConj;
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps `_efficientzerotensor`.
-class ZeroTensor final : public c10::OperatorKernel {
+class ZeroTensor final : public KernelAround {
 public:
-  explicit ZeroTensor(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -237,9 +225,6 @@ public:
     registerForZeros();
     markZero(zero);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

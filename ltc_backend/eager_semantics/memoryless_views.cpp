@@ -35,10 +35,9 @@ bool isMemoryless(const c10::IValue &value) {
 
 /// The kernel of a view op at key Lazy, which calls the CPU's kernel for
 /// tensors without memory.
-class MemorylessView final : public c10::OperatorKernel {
+class MemorylessView final : public KernelAround {
 public:
-  explicit MemorylessView(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -47,9 +46,6 @@ public:
       return previous.callBoxed(op, keys, stack);
     op.redispatchBoxed(c10::DispatchKeySet(DispatchKey::CPU), stack);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Whether the op only changes or returns sizes, strides and storages. False

@@ -33,10 +33,10 @@ bool isPlainMeta(const at::Tensor &tensor) {
          !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
-class InPlaceMeta final : public c10::OperatorKernel {
+class InPlaceMeta final : public KernelAround {
 public:
   InPlaceMeta(const OpRecord &functional, c10::SafeKernelFunction previous)
-      : functional(functional), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), functional(functional) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -50,7 +50,6 @@ public:
 
 private:
   const OpRecord &functional;
-  c10::SafeKernelFunction previous;
 };
 
 /// The Meta kernel of in-place ops that generate random numbers. torch's
@@ -59,13 +58,13 @@ private:
 /// `self` isn't a user's Meta tensor, and wrong arguments are found when the
 /// numbers are generated. Otherwise `self` may be a user's Meta tensor, so
 /// calls whose arguments may be wrong go to the previous kernel.
-class DrawMeta final : public c10::OperatorKernel {
+class DrawMeta final : public KernelAround {
 public:
   /// The scale is the op's last number argument: a rate, a standard deviation
   /// or a probability. The kernel accepts scales between 0 and `maxScale`, both
   /// exclusive.
   DrawMeta(double maxScale, c10::SafeKernelFunction previous)
-      : maxScale(maxScale), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), maxScale(maxScale) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -88,7 +87,6 @@ private:
   }
 
   double maxScale;
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

@@ -26,10 +26,11 @@ namespace {
 
 /// The kernel at key Functionalize of an op whose result may be on another
 /// device.
-class OnOtherDevice final : public c10::OperatorKernel {
+class OnOtherDevice final : public KernelAround {
 public:
   OnOtherDevice(int deviceArgument, c10::SafeKernelFunction previous)
-      : deviceArgument(size_t(deviceArgument)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)),
+        deviceArgument(size_t(deviceArgument)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -53,15 +54,15 @@ public:
 
 private:
   size_t deviceArgument;
-  c10::SafeKernelFunction previous;
 };
 
 /// The kernel at key Functionalize of an op that fills elements of its first
 /// tensor with a scalar tensor.
-class FillOfCpuTensor final : public c10::OperatorKernel {
+class FillOfCpuTensor final : public KernelAround {
 public:
   FillOfCpuTensor(int valueArgument, c10::SafeKernelFunction previous)
-      : valueArgument(size_t(valueArgument)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)),
+        valueArgument(size_t(valueArgument)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -77,7 +78,6 @@ public:
 
 private:
   size_t valueArgument;
-  c10::SafeKernelFunction previous;
 };
 
 /// Whether the op makes a new tensor with some properties of its first

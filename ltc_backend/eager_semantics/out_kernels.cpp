@@ -95,10 +95,10 @@ std::optional<OperatorHandle> functionalOfOut(const OperatorHandle &out,
   return found;
 }
 
-class OutKernel final : public c10::OperatorKernel {
+class OutKernel final : public KernelAround {
 public:
   OutKernel(size_t numOuts, c10::SafeKernelFunction previous)
-      : numOuts(numOuts), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), numOuts(numOuts) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -251,17 +251,17 @@ private:
   size_t numOuts;
   bool writesList = false;          // whether `out` is a list
   const OpRecord *record = nullptr; // of the functional op, if it has one
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps random ops with `out=`. The previous kernel generates numbers of the
 /// first tensor's dtype; eager generates numbers of the dtype of `out`, or
 /// rejects that dtype.
-class DrawingOutKernel final : public c10::OperatorKernel {
+class DrawingOutKernel final : public KernelAround {
 public:
   DrawingOutKernel(const std::string &name, c10::SafeKernelFunction previous)
-      : drawsPositions(name == "aten::multinomial"),
-        broadcasts(name == "aten::normal"), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)),
+        drawsPositions(name == "aten::multinomial"),
+        broadcasts(name == "aten::normal") {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -308,7 +308,6 @@ private:
 
   bool drawsPositions;
   bool broadcasts; // its mean with its deviation
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

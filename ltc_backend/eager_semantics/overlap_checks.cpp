@@ -175,11 +175,11 @@ const OverlapRule outOps[] = {
     {"aten::where.self_out", Overlap::Part},
 };
 
-class CheckedWrite final : public c10::OperatorKernel {
+class CheckedWrite final : public KernelAround {
 public:
   CheckedWrite(const OperatorHandle &op, const OverlapRule &row,
                c10::SafeKernelFunction previous)
-      : row(row), previous(std::move(previous)) {
+      : KernelAround(std::move(previous)), row(row) {
     const auto &arguments = op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       bool isWritten =
@@ -259,7 +259,6 @@ private:
   OverlapRule row;
   c10::SmallVector<size_t, 4> written, read;
   std::optional<size_t> accumulate; // position of the argument
-  c10::SafeKernelFunction previous;
 };
 
 void registerCheck(const OverlapRule &row, DispatchKey key) {

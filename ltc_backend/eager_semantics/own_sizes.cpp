@@ -69,10 +69,9 @@ void torch_ltc::noteView(const Tensor &view, const Tensor &self) {
 
 namespace {
 
-class ViewOfOwnSizes final : public c10::OperatorKernel {
+class ViewOfOwnSizes final : public KernelAround {
 public:
-  explicit ViewOfOwnSizes(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -89,9 +88,6 @@ public:
       for (const Tensor &view : result.toTensorVector())
         noteView(view, self);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 bool isView(const c10::FunctionSchema &schema) {

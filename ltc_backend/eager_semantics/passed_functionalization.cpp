@@ -56,10 +56,10 @@ bool isOfCompile(const Tensor &tensor) {
 
 /// A kernel at key Functionalize that makes some calls bypass
 /// functionalization.
-class Pass final : public c10::OperatorKernel {
+class Pass final : public KernelAround {
 public:
   Pass(bool always, c10::SafeKernelFunction previous)
-      : always(always), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), always(always) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -74,7 +74,6 @@ public:
 
 private:
   bool always;
-  c10::SafeKernelFunction previous;
 };
 
 void registerOnce() {

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>
@@ -136,10 +137,9 @@ class SelectionGradient final : public GradientHook {
 };
 
 /// Adds a hook to the node of each result.
-template <typename Hook> class WithHook final : public c10::OperatorKernel {
+template <typename Hook> class WithHook final : public KernelAround {
 public:
-  explicit WithHook(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -150,9 +150,6 @@ public:
     if (node && !at::SavedTensorDefaultHooks::get_hooks())
       node->add_post_hook(std::make_unique<Hook>(node.get()));
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 template <typename Hook> void addHook(const c10::OperatorName &name) {

@@ -26,10 +26,9 @@ void sharedKernel(const OperatorHandle &op, Stack *stack) {
 
 /// Wraps `_to_copy`, so that a move to or from this device doesn't run as a
 /// fallback.
-class Move final : public c10::OperatorKernel {
+class Move final : public KernelAround {
 public:
-  explicit Move(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -64,8 +63,6 @@ private:
     const IValue &dtype = torch::jit::peek(stack, kDType, kNumArguments);
     return dtype.isNone() || dtype.toScalarType() == self.scalar_type();
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 c10::KernelFunction makeKernel() {

@@ -32,13 +32,11 @@ namespace {
 namespace functional = at::functionalization::impl;
 
 /// A kernel that wraps the current kernel of an op and key.
-class Around : public c10::OperatorKernel {
+class Around : public KernelAround {
 public:
-  explicit Around(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
 protected:
-  c10::SafeKernelFunction previous;
 };
 
 void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {

@@ -68,10 +68,9 @@ at::Tensor &setToStoragePart(at::Tensor &self, at::Storage storage,
 }
 
 /// Wraps `is_set_to` at key Functionalize, below which no tensor has memory.
-class IsSetTo final : public c10::OperatorKernel {
+class IsSetTo final : public KernelAround {
 public:
-  explicit IsSetTo(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -84,19 +83,15 @@ public:
                         a.strides() == b.strides() &&
                         a.sym_storage_offset() == b.sym_storage_offset());
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps `set_` at key Functionalize. Functionalization forbids writes to the
 /// memory that the tensor leaves (torch 2.13), even through other tensors in
 /// this memory. So the tensor is first given separate memory, which it then
 /// leaves.
-class SetElsewhere final : public c10::OperatorKernel {
+class SetElsewhere final : public KernelAround {
 public:
-  explicit SetElsewhere(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -139,8 +134,6 @@ private:
                 source.device(),
                 "\". This is no longer allowed; the devices must match.");
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

@@ -28,10 +28,10 @@ at::Tensor rowMajorCopy(const at::Tensor &view) {
   return view.clone(at::MemoryFormat::Contiguous);
 }
 
-class ViewAndClone final : public c10::OperatorKernel {
+class ViewAndClone final : public KernelAround {
 public:
   ViewAndClone(OperatorHandle view, c10::SafeKernelFunction previous)
-      : view(std::move(view)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), view(std::move(view)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -51,7 +51,6 @@ public:
 
 private:
   OperatorHandle view;
-  c10::SafeKernelFunction previous;
 };
 
 /// Returns the view op whose copying variant is `copy`, which torch names after

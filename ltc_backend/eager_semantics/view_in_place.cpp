@@ -5,7 +5,7 @@
 // functionalization manages the memory, torch repeats the view's op on the
 // base. The repeated op yields a different part of the memory if `t_` or a
 // similar op has changed the base's shape since, so such a change is rejected.
-// If a view's own shape is changed, the change is added to the calls to repeat.
+// If an op changes the shape of the view itself, torch also repeats this op.
 //
 // Functionalization takes the new shape from a Meta tensor, which has strides,
 // but no offset (torch 2.13): without the kernels here, the op would move a
@@ -35,21 +35,23 @@ using torch::jit::Stack;
 namespace {
 
 /// Whether gradients of views of `self` may be requested: `self` has gradients,
-/// and other tensors share its memory. False for leaves, which eager rejects,
-/// for views, whose own calls are changed (replayLike), and for subclasses:
-/// those with inner tensors are checked when they call the op on these, and a
-/// capture's fake tensors share no memory.
+/// and other tensors share its memory. False for
+/// - leaves, which eager rejects;
+/// - views, whose own calls are changed (replayLike);
+/// - subclasses: one with inner tensors calls the op on these, which are
+/// checked
+///   then, and fake tensors share no memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_leaf() && !hasTorchDispatch(self) && !self.is_view() &&
          self.has_storage() && self.storage().use_count() > 1;
 }
 
-class ShapeInPlace final : public c10::OperatorKernel {
+class ShapeInPlace final : public KernelAround {
 public:
   /// `view` does the same as the op, but not in place.
   ShapeInPlace(OperatorHandle view, c10::SafeKernelFunction previous)
-      : view(std::move(view)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), view(std::move(view)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -79,15 +81,13 @@ public:
 
 private:
   OperatorHandle view;
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps an in-place view op at key Functionalize, to preserve the offset of
 /// `self`.
-class OffsetInPlace final : public c10::OperatorKernel {
+class OffsetInPlace final : public KernelAround {
 public:
-  explicit OffsetInPlace(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -100,9 +100,6 @@ public:
     // Like the previous kernel, changes the wrapper, not its value.
     self.unsafeGetTensorImpl()->set_storage_offset(offset);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

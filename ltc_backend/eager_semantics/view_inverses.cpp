@@ -237,10 +237,10 @@ using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
                                  const Tensor &view);
 
 /// Records the view like torch, then replaces the record's inverse.
-class ViewInverseKernel final : public c10::OperatorKernel {
+class ViewInverseKernel final : public KernelAround {
 public:
   ViewInverseKernel(MakeView make, c10::SafeKernelFunction previous)
-      : make(make), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), make(make) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -263,7 +263,6 @@ public:
 
 private:
   MakeView make;
-  c10::SafeKernelFunction previous;
 };
 
 void replace(const char *name, MakeView make) {

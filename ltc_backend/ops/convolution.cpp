@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ops/registration.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
 
 #include <ATen/Context.h>
@@ -33,10 +34,10 @@ namespace {
 
 /// Wraps `convolution` at Functionalize. TorchScript's tracer must record the
 /// inner op instead, which PyTorch's implementation of `convolution` calls.
-class RecordedConvolution final : public c10::OperatorKernel {
+class RecordedConvolution final : public KernelAround {
 public:
   explicit RecordedConvolution(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)),
+      : KernelAround(std::move(previous)),
         inner(findOp({"aten::_convolution", ""})) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
@@ -51,7 +52,6 @@ public:
   }
 
 private:
-  c10::SafeKernelFunction previous;
   c10::OperatorHandle inner;
 };
 

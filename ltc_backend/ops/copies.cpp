@@ -210,10 +210,9 @@ at::Tensor resize(const at::Tensor &self, c10::SymIntArrayRef size,
 /// memory format and the tensor's offset, and turns a tensor that already has
 /// the sizes into a view. It also keeps only the tensor's elements, although a
 /// later `resize_` must show the rest of the tensor's memory again.
-class ResizeInMemory final : public c10::OperatorKernel {
+class ResizeInMemory final : public KernelAround {
 public:
-  explicit ResizeInMemory(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -268,16 +267,13 @@ private:
     at::functionalization::impl::unsafeGetFunctionalWrapper(self)
         ->maybe_replace_storage(value);
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps `resize_as_` at Functionalize; calls `resize_`, as torch's composite
 /// does.
-class ResizeAs final : public c10::OperatorKernel {
+class ResizeAs final : public KernelAround {
 public:
-  explicit ResizeAs(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -291,9 +287,6 @@ public:
     self.resize_(like.sizes(), format);
     torch::jit::drop(*stack, 2);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

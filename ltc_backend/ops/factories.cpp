@@ -175,10 +175,9 @@ at::Tensor newEmptyStrided(const at::Tensor &self, c10::SymIntArrayRef size,
 /// The kernel of `new_empty_strided` at key Functionalize. The memory of the
 /// result may have gaps, and below functionalization no kernel could create a
 /// view.
-class NewEmptyStrided final : public c10::OperatorKernel {
+class NewEmptyStrided final : public KernelAround {
 public:
-  explicit NewEmptyStrided(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -198,9 +197,6 @@ public:
     torch::jit::drop(*stack, numArguments);
     torch::jit::push(*stack, std::move(result));
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Forward-mode differentiation checks with this op whether a tangent matches

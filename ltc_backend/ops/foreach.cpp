@@ -100,10 +100,10 @@ bool isPlain(const at::Tensor &tensor, const at::Tensor &first) {
   return isPlainWrapper(tensor) && tensor.scalar_type() == first.scalar_type();
 }
 
-class ForeachKernel final : public c10::OperatorKernel {
+class ForeachKernel final : public KernelAround {
 public:
   ForeachKernel(Repetition repetition, c10::SafeKernelFunction previous)
-      : repetition(std::move(repetition)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), repetition(std::move(repetition)) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -241,16 +241,14 @@ private:
   }
 
   Repetition repetition;
-  c10::SafeKernelFunction previous;
 };
 
 /// Bumps the versions of the tensors that a list op writes. Functionalization
 /// of list ops doesn't do that (torch 2.13), so autograd wouldn't notice that a
 /// saved tensor was modified.
-class VersionedForeach final : public c10::OperatorKernel {
+class VersionedForeach final : public KernelAround {
 public:
-  explicit VersionedForeach(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -313,8 +311,6 @@ private:
   static int64_t versionOf(const at::Tensor &tensor) {
     return tensor.is_inference() ? 0 : tensor._version();
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

@@ -290,11 +290,11 @@ void traceAdagrad(const Call &call, size_t i) {
   sum.store(newSum, gradient.keepsOld);
 }
 
-class FusedKernel final : public c10::OperatorKernel {
+class FusedKernel final : public KernelAround {
 public:
   using Tracer = void (*)(const Call &, size_t);
   FusedKernel(Tracer tracer, c10::SafeKernelFunction previous)
-      : tracer(tracer), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), tracer(tracer) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -311,7 +311,6 @@ public:
 
 private:
   Tracer tracer;
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

@@ -83,10 +83,10 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 /// with the tensor. As in eager, they are views of `split`, which autograd
 /// doesn't know as views because its keys are off by now, unless in inference
 /// mode. A conjugate or negative view is copied first.
-class PartsOfMemory final : public c10::OperatorKernel {
+class PartsOfMemory final : public KernelAround {
 public:
   PartsOfMemory(c10::OperatorHandle view, c10::SafeKernelFunction previous)
-      : view(std::move(view)), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), view(std::move(view)) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -100,7 +100,6 @@ public:
 
 private:
   c10::OperatorHandle view;
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

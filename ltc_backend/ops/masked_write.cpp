@@ -5,6 +5,7 @@
 #include "graph/live_tensors.h"
 #include "ir/tensor_arguments.h"
 #include "ops/registration.h"
+#include "tracing/boxed_kernels.h"
 
 #include <ATen/Functions.h>
 #include <ATen/MemoryOverlap.h>
@@ -61,10 +62,10 @@ namespace {
 /// Wraps `index_put` and `index_put_`: their gradient of the values selects
 /// elements by the mask, so it reads the mask. The gradient of `where` doesn't,
 /// which avoids a sync if the mask is pending.
-class DifferentiableWrite final : public c10::OperatorKernel {
+class DifferentiableWrite final : public KernelAround {
 public:
   explicit DifferentiableWrite(bool isInPlace, c10::SafeKernelFunction previous)
-      : isInPlace(isInPlace), previous(std::move(previous)) {}
+      : KernelAround(std::move(previous)), isInPlace(isInPlace) {}
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
@@ -88,7 +89,6 @@ public:
 
 private:
   bool isInPlace;
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

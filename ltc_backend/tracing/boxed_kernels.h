@@ -42,6 +42,16 @@ c10::OperatorHandle findOp(const c10::OperatorName &name);
 /// Whether the op generates random numbers.
 bool drawsNumbers(const c10::OperatorHandle &op);
 
+/// The base of kernels that wrap the kernel `previous`.
+class KernelAround : public c10::OperatorKernel {
+public:
+  explicit KernelAround(c10::SafeKernelFunction previous)
+      : previous(std::move(previous)) {}
+
+protected:
+  c10::SafeKernelFunction previous;
+};
+
 /// Registers a `Kernel` that wraps the current kernel of `op` at `key`. The
 /// constructor of `Kernel` gets `arguments`, followed by the current kernel.
 template <typename Kernel, typename... Arguments>

@@ -16,6 +16,7 @@
 #include "tracing/custom_ops.h"
 
 #include "events/op_error.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/subclass_calls.h"
 #include "tracing/writing_call.h"
 
@@ -80,10 +81,9 @@ bool isComposition(const OperatorHandle &op) {
 }
 
 /// The kernel at key Functionalize of an op defined outside aten.
-class CustomOp final : public c10::OperatorKernel {
+class CustomOp final : public KernelAround {
 public:
-  explicit CustomOp(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -114,9 +114,6 @@ public:
     runWritingCall(op, *stack,
                    "a custom op without a kernel for device 'lazy'");
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// The ops that have a kernel of this file, and the new ops (`defined`) that

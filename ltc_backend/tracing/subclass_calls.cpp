@@ -3,6 +3,7 @@
 #include "tracing/subclass_calls.h"
 
 #include "graph/torch_dispatch.h"
+#include "tracing/boxed_kernels.h"
 #include "tracing/writing_call.h"
 
 #include <torch/library.h>
@@ -13,19 +14,15 @@ namespace {
 
 /// Wraps a kernel at key Lazy, which expects tensors without functional
 /// wrappers.
-class SubclassCall final : public c10::OperatorKernel {
+class SubclassCall final : public KernelAround {
 public:
-  explicit SubclassCall(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
     if (!isInsideTorchDispatch() || !callWithFunctionalization(op, stack))
       previous.callBoxed(op, keys, stack);
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace
