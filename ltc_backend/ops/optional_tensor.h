@@ -17,6 +17,11 @@ inline bool exists(const OptionalTensor &tensor) {
   return tensor && tensor->defined();
 }
 
+/// The tensor, or none if it is undefined.
+inline OptionalTensor optional(const at::Tensor &tensor) {
+  return tensor.defined() ? OptionalTensor(tensor) : std::nullopt;
+}
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_OPS_OPTIONAL_TENSOR_H

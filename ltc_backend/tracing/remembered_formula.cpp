@@ -3,15 +3,13 @@
 #include "tracing/remembered_formula.h"
 #include "graph/torch_dispatch.h"
 
-#include "config/config.h"
 #include "events/metrics.h"
 #include "graph/live_tensors.h"
-#include "ir/hash.h"
 #include "ir/tensor_arguments.h"
-#include "ir/trace_environment.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/kind_of_call.h"
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
@@ -19,7 +17,6 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
 
-#include <bit>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -99,103 +96,6 @@ struct Formula {
 };
 /// Null for a kind of call that isn't remembered.
 using FormulaPtr = std::shared_ptr<const Formula>;
-
-/// Hashes what a formula sees of its arguments. `addAll` returns false if the
-/// formula may see more of them than is hashed.
-class KindHash {
-public:
-  bool addAll(c10::ArrayRef<IValue> values) {
-    for (const IValue &value : values)
-      if (!add(value))
-        return false;
-    return true;
-  }
-  Hash128 finish(const OperatorHandle &op) {
-    state.add(uint64_t(reinterpret_cast<uintptr_t>(&op.schema())));
-    state.add(TraceEnvironment::current().hash());
-    state.add(configVersion());
-    return state.finish();
-  }
-
-private:
-  enum Kind : uint64_t {
-    None = 1,
-    Missing,
-    OfTensor,
-    Bool,
-    Int,
-    Double,
-    Text,
-    List,
-    OfDevice
-  };
-
-  bool add(const IValue &value) {
-    if (value.isNone())
-      state.add(None);
-    else if (value.isTensor())
-      return add(value.toTensor());
-    else if (value.isBool())
-      addPair(Bool, value.toBool());
-    else if (value.isInt())
-      addPair(Int, uint64_t(value.toInt()));
-    else if (value.isDouble())
-      addPair(Double, std::bit_cast<uint64_t>(value.toDouble()));
-    else if (value.isDevice())
-      addPair(OfDevice, uint64_t(value.toDevice().type()));
-    else if (value.isString())
-      addText(value.toStringRef());
-    else if (value.isList())
-      return addList(value.toListRef());
-    else
-      return false; // a generator, a complex or a symbolic number
-    return true;
-  }
-
-  bool add(const at::Tensor &tensor) {
-    if (!tensor.defined()) {
-      state.add(Missing);
-      return true;
-    }
-    if (!tensor.device().is_lazy() || tensor.layout() != c10::kStrided ||
-        !isSupportedDType(tensor.scalar_type()))
-      return false;
-    addPair(OfTensor, uint64_t(tensor.scalar_type()));
-    state.add(uint64_t(tensor.dim()));
-    for (int64_t size : tensor.sizes())
-      state.add(uint64_t(size));
-    for (int64_t stride : tensor.strides())
-      state.add(uint64_t(stride));
-    state.add(uint64_t(tensor.storage_offset()));
-    state.add(tensor.is_inference() |
-              tensor.unsafeGetTensorImpl()->is_wrapped_number() << 1);
-    // A recording identifies operands by their data, so it matters which
-    // operands share data.
-    const TensorData *data = tensorDataOf(tensor).get();
-    size_t first = std::ranges::find(seen, data) - seen.begin();
-    state.add(first);
-    seen.push_back(data);
-    return true;
-  }
-
-  bool addList(c10::ArrayRef<IValue> elements) {
-    addPair(List, elements.size());
-    return addAll(elements);
-  }
-
-  void addText(const std::string &text) {
-    state.add(Text);
-    state.add(hashBytes(text.data(), text.size(), /*seed=*/1));
-  }
-
-  void addPair(Kind kind, uint64_t word) {
-    state.add(kind);
-    state.add(word);
-  }
-
-  HashState state{3};
-  c10::SmallVector<const TensorData *, 4> seen;
-};
 
 /// Calls `function(tensor, argument, element)` for each tensor.
 template <typename Function>
@@ -439,20 +339,20 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
 
 /// Wraps an op's kernel at key Lazy, a formula in Python, to run it only once
 /// for each kind of call that can be recorded.
-class RememberedFormula final : public c10::OperatorKernel {
+class RememberedFormula final : public KernelAround {
 public:
-  explicit RememberedFormula(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t numArguments = op.schema().arguments().size();
-    KindHash hash;
-    if (isInsideTorchDispatch() || c10::impl::dispatch_mode_enabled() ||
-        !hash.addAll(torch::jit::last(*stack, numArguments)))
+    if (isInsideTorchDispatch() || c10::impl::dispatch_mode_enabled())
       return previous.callBoxed(op, keys, stack);
-    const Hash128 kind = hash.finish(op);
-    std::optional<FormulaPtr> known = FormulaMemory::get().find(kind);
+    std::optional<Hash128> kind =
+        hashKindOfCall(op, torch::jit::last(*stack, numArguments));
+    if (!kind)
+      return previous.callBoxed(op, keys, stack);
+    std::optional<FormulaPtr> known = FormulaMemory::get().find(*kind);
     if (known && *known)
       return repeat(**known, *stack, numArguments);
     if (known)
@@ -460,20 +360,16 @@ public:
     FormulaRecording recording(torch::jit::last(*stack, numArguments));
     previous.callBoxed(op, keys, stack);
     FormulaMemory::get().store(
-        kind, recording.finish(
-                  torch::jit::last(*stack, op.schema().returns().size())));
+        *kind, recording.finish(
+                   torch::jit::last(*stack, op.schema().returns().size())));
   }
-
-private:
-  c10::SafeKernelFunction previous;
 };
 
 /// Wraps an op's kernel at AutogradLazy. Calls without a gradient skip it: the
 /// kernel at Lazy computes the same.
-class WithoutGradient final : public c10::OperatorKernel {
+class WithoutGradient final : public KernelAround {
 public:
-  explicit WithoutGradient(c10::SafeKernelFunction previous)
-      : previous(std::move(previous)) {}
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -499,8 +395,6 @@ private:
              tensor._fw_grad(/*level=*/0).defined();
     });
   }
-
-  c10::SafeKernelFunction previous;
 };
 
 } // namespace

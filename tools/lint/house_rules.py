@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-# Maximum line counts of a hand-written file, a Python file, a function and a folder's README.
-FILE_LINES = 800
-PYTHON_FILE_LINES = 520
+# Maximum line counts of a hand-written file, a function and a folder's README.
+FILE_LINES = 520
 FUNCTION_LINES = 80
 README_LINES = 25
+# Maximum number of columns of prose in Markdown.
+PROSE_COLUMNS = 124
 # Maximum number of modules directly in the package; the others are in folders by concern.
 TOP_MODULES = 15
 
@@ -106,9 +107,10 @@ def file_problems(path: Path, name: str) -> Iterator[str]:
     lines = text.splitlines()
     if NAMELESS.search(path.stem):
         yield f"{name}: name the file after what is in it"
-    most = PYTHON_FILE_LINES if path.suffix == ".py" else FILE_LINES
-    if path.suffix in SOURCES and len(lines) > most:
-        yield f"{name}: {len(lines)} lines, {most} are allowed: split it"
+    # A stub describes one module, so it can't be split.
+    may_be_split = path.suffix in SOURCES and path.suffix != ".pyi"
+    if may_be_split and len(lines) > FILE_LINES:
+        yield f"{name}: {len(lines)} lines, {FILE_LINES} are allowed: split it"
     is_folder_readme = path.name == "README.md" and path.parent.name in PARTS
     if is_folder_readme and len(lines) > README_LINES:
         yield f"{name}: {len(lines)} lines, {README_LINES} are allowed"
@@ -119,10 +121,22 @@ def file_problems(path: Path, name: str) -> Iterator[str]:
             if pattern.search(line):
                 yield f"{name}:{number}: {rule}"
     yield from _layer_problems(text, name)
-    if path.suffix == ".py":
+    if path.suffix == ".md" and "templates/" not in name:
+        yield from _wide_prose(lines, name)
+    elif path.suffix == ".py":
         yield from _long_functions(text, name)
     elif path.suffix in CPP:
         yield from _long_cpp_functions(lines, name)
+
+
+def _wide_prose(lines: list[str], name: str) -> Iterator[str]:
+    """Yields a problem for each line that is too wide and neither a table's row nor code."""
+    is_code = False
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif not is_code and len(line) > PROSE_COLUMNS and not line.startswith("|"):
+            yield (f"{name}:{number}: {len(line)} columns, {PROSE_COLUMNS} are allowed")
 
 
 # The beginning of a class, and lines that don't belong to a function.
