@@ -3,7 +3,7 @@
 import pytest
 import torch
 from decompositions.comparison import compare
-from decompositions.torch_stage import Parameter
+from torch_text import Parameter
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 

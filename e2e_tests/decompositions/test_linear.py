@@ -5,7 +5,7 @@ import torch
 import torch_ltc
 from comparison import assert_close
 from decompositions.comparison import compare
-from decompositions.torch_stage import Parameter
+from torch_text import Parameter
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 

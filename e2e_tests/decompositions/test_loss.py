@@ -3,7 +3,8 @@
 import pytest
 import torch
 from decompositions.comparison import compare
-from decompositions.torch_stage import Evaluator, Parameter, decompose, write_program
+from decompositions.torch_stage import Evaluator, decompose, write_program
+from torch_text import Parameter
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 REDUCTIONS = [0, 1, 2]

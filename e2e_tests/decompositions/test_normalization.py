@@ -3,12 +3,8 @@
 import pytest
 import torch
 from decompositions.comparison import compare
-from decompositions.torch_stage import (
-    DecompositionError,
-    Parameter,
-    decompose,
-    write_program,
-)
+from decompositions.torch_stage import DecompositionError, decompose, write_program
+from torch_text import Parameter
 
 FLOATS = [torch.float32, torch.float64, torch.bfloat16]
 # A tolerance that is wide enough for gradients of weights, which are sums over whole

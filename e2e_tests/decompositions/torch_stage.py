@@ -10,54 +10,23 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch_text import (
+    DTYPES,
+    SCALAR_TYPES,
+    FunctionText,
+    Parameter,
+    schema_type,
+    tensor_type,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LTC_OPT = ROOT / "build" / "bin" / "ltc-opt"
 
-DTYPES = {
-    torch.float64: "f64",
-    torch.float32: "f32",
-    torch.float16: "f16",
-    torch.bfloat16: "bf16",
-    torch.int64: "si64",
-    torch.int32: "si32",
-    torch.int16: "si16",
-    torch.int8: "si8",
-    torch.uint8: "ui8",
-    torch.bool: "i1",
-}
-# Values of c10::ScalarType.
-SCALAR_TYPES = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 2,
-    torch.int32: 3,
-    torch.int64: 4,
-    torch.float16: 5,
-    torch.float32: 6,
-    torch.float64: 7,
-    torch.bool: 11,
-    torch.bfloat16: 15,
-}
-
 # The type of a result that the op's mask excludes.
 NO_RESULT = "!torch.vtensor<[0],f32>"
-
-
-@dataclass
-class Parameter:
-    """A number that is an argument of the program, not a constant."""
-
-    value: float | int
-
-
-def tensor_type(tensor: torch.Tensor) -> str:
-    sizes = ",".join(map(str, tensor.shape))
-    return f"!torch.vtensor<[{sizes}],{DTYPES[tensor.dtype]}>"
 
 
 def overload(name: str):
@@ -100,108 +69,32 @@ def flat(results) -> list[torch.Tensor | None]:
     return [results] if isinstance(results, torch.Tensor) else list(results)
 
 
-class ProgramWriter:
-    """Writes the text of a function that calls one op."""
-
-    def __init__(self):
-        self.lines: list[str] = []
-        self.parameters: list[str] = []
-        self.inputs: list = []
-
-    def fresh(self) -> str:
-        return f"%v{len(self.lines)}"
-
-    def line(self, text: str, value_type: str) -> tuple[str, str]:
-        name = self.fresh()
-        self.lines.append(f"  {name} = {text}")
-        return name, value_type
-
-    def parameter(self, value, value_type: str) -> tuple[str, str]:
-        name = f"%p{len(self.parameters)}"
-        self.parameters.append(f"{name}: {value_type}")
-        self.inputs.append(value)
-        return name, value_type
-
-    def list(self, elements, value_type: str) -> tuple[str, str]:
-        written = [self.value(element) for element in elements]
-        names = ", ".join(name for name, _ in written)
-        types = ", ".join(element_type for _, element_type in written)
-        return self.line(
-            f"torch.prim.ListConstruct {names} : ({types}) -> {value_type}",
-            value_type,
-        )
-
-    def value(self, value, schema_type: str = "") -> tuple[str, str]:
-        """Writes an argument's value. Returns its name and type."""
-        if isinstance(value, torch.Tensor):
-            return self.parameter(value, tensor_type(value))
-        if isinstance(value, Parameter):
-            kind = "int" if isinstance(value.value, int) else "float"
-            return self.parameter(value.value, f"!torch.{kind}")
-        if value is None:
-            return self.line("torch.constant.none", "!torch.none")
-        if isinstance(value, torch.dtype):
-            value = SCALAR_TYPES[value]
-        if isinstance(value, bool):
-            return self.line(f"torch.constant.bool {str(value).lower()}", "!torch.bool")
-        if isinstance(value, int) and "float" not in schema_type:
-            return self.line(f"torch.constant.int {value}", "!torch.int")
-        if isinstance(value, (int, float)):
-            return self.line(
-                f"torch.constant.float {float_text(value)}", "!torch.float"
-            )
-        if isinstance(value, str):
-            return self.line(f'torch.constant.str "{value}"', "!torch.str")
-        if any(isinstance(e, torch.Tensor) for e in value):
-            optional = any(e is None for e in value)
-            return self.list(
-                value,
-                "!torch.list<optional<vtensor>>"
-                if optional
-                else "!torch.list<vtensor>",
-            )
-        kind = "bool" if "bool" in schema_type else "int"
-        return self.list(value, f"!torch.list<{kind}>")
-
-
-def float_text(value: float) -> str:
-    if value != value or value in (float("inf"), float("-inf")):
-        bits = torch.tensor(float(value), dtype=torch.float64).view(torch.int64)
-        return f"0x{int(bits) & (2**64 - 1):016X}"
-    text = repr(float(value))
-    return text if "." in text else text.replace("e", ".0e")
-
-
 def write_program(name: str, arguments: list, results) -> tuple[str, list]:
     """Returns the text of a module that calls op `name`, and the inputs of its function.
     The result types are those of `results`."""
-    writer = ProgramWriter()
+    text = FunctionText()
     schema = overload(name)._schema
     operands = [
-        writer.value(value, str(argument.type))
+        text.value(value, schema_type(argument))
         for argument, value in zip(schema.arguments, arguments, strict=True)
     ]
     names = ", ".join(operand for operand, _ in operands)
-    types = ", ".join(operand_type for _, operand_type in operands)
+    types = ", ".join(kind for _, kind in operands)
     if str(schema.returns[0].type) == "List[Tensor]":
-        value_list, _ = writer.line(
-            f"torch.{name} {names} : {types} -> !torch.list<vtensor>", ""
-        )
-        name, names, types = "prim.ListUnpack", value_list, "!torch.list<vtensor>"
+        result = "!torch.list<vtensor>"
+        names = text.line(f"torch.{name} {names} : {types} -> {result}")
+        name, types = "prim.ListUnpack", result
     results = flat(results)
-    result_types = [NO_RESULT if r is None else tensor_type(r) for r in results]
-    made, count = ", ".join(result_types), len(results)
+    kinds = [NO_RESULT if r is None else tensor_type(r) for r in results]
+    count = len(results)
     equals = "%r" if count == 1 else f"%r:{count}"
-    writer.lines.append(f"  {equals} = torch.{name} {names} : {types} -> {made}")
-    wanted = [number for number, r in enumerate(results) if r is not None]
-    returned = ", ".join(f"%r#{i}" for i in wanted) if count > 1 else "%r"
-    returned_types = ", ".join(result_types[number] for number in wanted)
-    body = "\n".join(writer.lines)
-    text = (
-        f"func.func @f({', '.join(writer.parameters)}) -> ({returned_types}) {{\n"
-        f"{body}\n  return {returned} : {returned_types}\n}}\n"
+    text.lines.append(
+        f"{equals} = torch.{name} {names} : {types} -> {', '.join(kinds)}"
     )
-    return text, writer.inputs
+    wanted = [number for number, r in enumerate(results) if r is not None]
+    returned = [f"%r#{i}" for i in wanted] if count > 1 else ["%r"]
+    module = text.module("f", returned, [kinds[number] for number in wanted])
+    return module, text.inputs
 
 
 class DecompositionError(Exception):

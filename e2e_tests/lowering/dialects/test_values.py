@@ -12,11 +12,11 @@ import pytest
 import torch
 import torch_ltc
 from comparison import assert_close
+from lowering.linalg.case_functions import Case, Function, make_function
 from lowering.linalg.inputs import random
 from lowering.linalg.native import LTC_OPT
 from lowering.linalg.test_convolution import GEOMETRIES
 from lowering.linalg.test_values import FAMILIES, compare
-from lowering.linalg.torch_text import Case, Function, make_function
 
 REFUSALS = (
     r"(aten\.\w+(\.\w+)?('s result)?|input \d+) (has no lowering to (TOSA|StableHLO): "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from lowering.linalg.case_functions import Case
 from lowering.linalg.inputs import (
     BF16,
     BOOL,
@@ -20,7 +21,7 @@ from lowering.linalg.inputs import (
     random,
     special,
 )  # fmt: skip
-from lowering.linalg.torch_text import Case, Parameter
+from torch_text import Parameter
 
 CASES: list[Case] = []
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from lowering.linalg.case_functions import Case
 from lowering.linalg.inputs import BF16, BOOL, F32, F64, I32, I64, U8, random
-from lowering.linalg.torch_text import Case, Parameter
+from torch_text import Parameter
 
 CASES: list[Case] = []
 

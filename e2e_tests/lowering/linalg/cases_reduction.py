@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from lowering.linalg.case_functions import Case
 from lowering.linalg.inputs import (
     BF16,
     BOOL,
@@ -15,7 +16,6 @@ from lowering.linalg.inputs import (
     random,
     special,
 )
-from lowering.linalg.torch_text import Case
 
 CASES: list[Case] = []
 

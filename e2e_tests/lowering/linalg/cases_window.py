@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
+from lowering.linalg.case_functions import Case
 from lowering.linalg.inputs import BF16, F32, F64, random
-from lowering.linalg.torch_text import Case
 
 CASES: list[Case] = []
 

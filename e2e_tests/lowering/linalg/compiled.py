@@ -7,7 +7,8 @@ from pathlib import Path
 
 import torch
 from lowering.linalg import native
-from lowering.linalg.torch_text import DTYPES, Function
+from lowering.linalg.case_functions import Function
+from torch_text import DTYPES
 
 LTC_RUN = native.LTC_OPT.with_name("ltc-run")
 

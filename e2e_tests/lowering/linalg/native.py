@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import torch
-from lowering.linalg.torch_text import Function
+from lowering.linalg.case_functions import Function
 
 ROOT = Path(__file__).resolve().parents[3]
 LTC_OPT = Path(os.environ.get("LTC_OPT", ROOT / "build" / "bin" / "ltc-opt"))

@@ -9,8 +9,8 @@ import pytest
 import torch
 from comparison import assert_close
 from lowering.linalg import compiled
+from lowering.linalg.case_functions import Case, make_function
 from lowering.linalg.inputs import F32, F64, random
-from lowering.linalg.torch_text import Case, make_function
 
 # Sizes of input and weight, stride, padding, dilation, transposed, output_padding, groups.
 GEOMETRIES = {

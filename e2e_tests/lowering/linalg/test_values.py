@@ -15,7 +15,7 @@ from lowering.linalg import (
     cases_window,
     native,
 )
-from lowering.linalg.torch_text import Case, make_function
+from lowering.linalg.case_functions import Case, make_function
 
 FAMILIES = {
     "elementwise": cases_elementwise.CASES,
