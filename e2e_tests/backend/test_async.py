@@ -212,7 +212,7 @@ def test_process_exit_with_steps_in_flight() -> None:
     assert result.stdout.strip() == "end"
 
 
-def test_fork_is_refused_with_a_sentence() -> None:
+def test_fork_is_rejected_with_a_sentence() -> None:
     result = run_python(
         "import os, torch, torch_ltc\n"
         "torch.ones(2, device='lazy').sum().item()\n"

@@ -80,7 +80,7 @@ def test_one_sync_for_all_arguments() -> None:
     assert row["reason"] == "not in the op table"
 
 
-def test_the_reason_says_what_no_row_would_change() -> None:
+def test_reasons_that_a_table_row_would_not_change() -> None:
     x = torch.tensor([1, 0, 2]).to("lazy")
     x.bincount(), x.unique()
     reasons = {row["op"]: row["reason"] for row in torch_ltc.fallbacks()}

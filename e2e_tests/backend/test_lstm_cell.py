@@ -91,7 +91,7 @@ def test_transforms() -> None:
     assert_close(run("lazy"), run("cpu"))
 
 
-def test_unequal_batches_are_refused_as_by_eager() -> None:
+def test_unequal_batches_are_rejected_as_by_eager() -> None:
     def refusal(device: str) -> str:
         cell = nn.LSTMCell(3, 4).to(device)
         state = [torch.ones(3, 4, device=device) for _ in range(2)]

@@ -268,7 +268,7 @@ def test_small_sizes(name: str) -> None:
         _compare(LOOPS[name], _Small, seed)
 
 
-def test_short_sources_are_refused() -> None:
+def test_short_sources_are_rejected() -> None:
     """A program for all sizes checks that a masked_scatter has enough elements."""
     for count in (30, 20, 25, 9):
         rows, values = ROWS("lazy")[:count], SIGNAL("lazy")

@@ -163,7 +163,7 @@ def test_other_backends_get_the_steps(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_wrong_sizes_are_refused_as_by_eager(kind: str) -> None:
+def test_wrong_sizes_are_rejected_as_by_eager(kind: str) -> None:
     def refusal(device: str) -> tuple[str, str]:
         network = KINDS[kind](6, 4).to(device)
         with pytest.raises(RuntimeError) as raised:
@@ -258,7 +258,9 @@ def test_packed_sequences_with_detect_nan(kind: str) -> None:
 
 @pytest.mark.parametrize("sizes", [[2, 3], [3, 0], [3, 1], []])
 @pytest.mark.parametrize("kind", KINDS)
-def test_wrong_batch_sizes_are_refused_as_by_eager(kind: str, sizes: list[int]) -> None:
+def test_wrong_batch_sizes_are_rejected_as_by_eager(
+    kind: str, sizes: list[int]
+) -> None:
     def refusal(device: str) -> tuple[str, str] | list[torch.Size]:
         network = KINDS[kind](6, 4).to(device)
         packed = nn.utils.rnn.PackedSequence(

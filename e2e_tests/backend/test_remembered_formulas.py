@@ -148,7 +148,7 @@ def test_gradients_afterwards() -> None:
     assert_close(grads[1], grads[0])
 
 
-def test_refused_arguments_stay_refused() -> None:
+def test_rejected_arguments_stay_rejected() -> None:
     x = torch.rand(4, 5, device="lazy")
     with torch.no_grad():
         for _ in range(3):

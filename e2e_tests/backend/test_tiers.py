@@ -48,7 +48,7 @@ def _origins() -> list[str]:
     return [entry["origin"] for entry in torch_ltc.step_log()]
 
 
-def test_training_goes_on_meanwhile() -> None:
+def test_training_continues_meanwhile() -> None:
     with counting() as counts:
         losses = _train("lazy", 8, seed=1, wait_after=3)
     origins = _origins()[-counts.executions :]

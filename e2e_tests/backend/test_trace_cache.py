@@ -286,7 +286,7 @@ def test_an_exception_in_the_middle() -> None:
     assert_all_reused(counts)
 
 
-def test_division_by_zero_is_told_when_it_is_reused() -> None:
+def test_division_by_zero_is_reported_when_it_is_reused() -> None:
     x = torch.arange(3).to("lazy")
     for divisor in (2, 2, 2, 3):
         assert (x // divisor).tolist() == (torch.arange(3) // divisor).tolist()
@@ -431,7 +431,7 @@ def test_other_ways_to_run(options: dict) -> None:
 
 
 @pytest.mark.compile_failures
-def test_a_program_that_is_refused_stays_pending() -> None:
+def test_a_program_that_is_rejected_stays_pending() -> None:
     x = torch.randn(3).to("lazy")
     for _ in range(3):
         (x.exp() * 2).cpu()

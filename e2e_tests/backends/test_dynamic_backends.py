@@ -117,7 +117,7 @@ def test_a_backend_that_is_not_dynamic() -> None:
     assert found.dynamic() == [False] * 3
 
 
-def test_other_stages_are_refused() -> None:
+def test_other_stages_are_rejected() -> None:
     with pytest.raises(ValueError, match="can't be dynamic at stage 'linalg'"):
         torch_ltc.register_backend("x", lambda p: p, stage="linalg", dynamic=True)
 

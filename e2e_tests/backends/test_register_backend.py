@@ -193,7 +193,7 @@ BAD_RESULTS = {
 
 
 @pytest.mark.parametrize("case", BAD_RESULTS)
-def test_bad_runs_are_refused(case: str) -> None:
+def test_bad_runs_are_rejected(case: str) -> None:
     function, sentence = BAD_RESULTS[case]
     torch_ltc.register_backend("bad", lambda program: function)
     with torch_ltc.use_backend("bad"):

@@ -76,7 +76,7 @@ def test_callables(kind: str) -> None:
     assert captured.replays == 3, captured.fallbacks
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_what_is_not_callable_is_rejected() -> None:
     async def coroutine() -> None: ...
 
     def generator():

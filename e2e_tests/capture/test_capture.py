@@ -415,7 +415,7 @@ def test_what_cannot_be_captured_is_traced(case: str) -> None:
     assert any(reasons[case] in text for text in captured.fallbacks)
 
 
-def test_scheduler_inside_is_refused() -> None:
+def test_scheduler_inside_is_rejected() -> None:
     lazy = Training("lazy")
     schedule = torch.optim.lr_scheduler.ExponentialLR(lazy.optimizer, 0.5)
 
@@ -469,7 +469,7 @@ def test_an_exception_leaves_everything_usable() -> None:
     assert lazy.call.replays > 2
 
 
-def test_captured_in_captured_is_refused() -> None:
+def test_captured_in_captured_is_rejected() -> None:
     inner = torch_ltc.capture(lambda x: x + 1)
     outer = torch_ltc.capture(lambda x: inner(x) * 2)
     with pytest.raises(RuntimeError, match="another captured step"):

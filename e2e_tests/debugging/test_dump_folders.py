@@ -87,7 +87,7 @@ def test_an_interpreted_program_is_dumped(tmp_path: Path) -> None:
     assert "aten::tanh" in (folder_of(program, tmp_path) / "ir.txt").read_text()
 
 
-def test_a_folder_that_cannot_be_written_is_told_once(
+def test_a_folder_that_cannot_be_written_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with torch_ltc.debug.dump_to(tmp_path / "gone"):
@@ -98,8 +98,8 @@ def test_a_folder_that_cannot_be_written_is_told_once(
         with caplog.at_level(logging.WARNING, logger="torch_ltc"):
             run_once(106)
             run_once(106)
-    told = [record for record in caplog.records if "dumped" in record.message]
-    assert len(told) == 1 and str(tmp_path) in told[0].message
+    messages = [record for record in caplog.records if "dumped" in record.message]
+    assert len(messages) == 1 and str(tmp_path) in messages[0].message
 
 
 def test_a_program_from_the_disk_is_dumped(tmp_path: Path, own_cache: str) -> None:

@@ -113,7 +113,7 @@ def test_a_loop_on_another_device_is_named() -> None:
     assert "nothing was computed on device lazy" in str(page)
 
 
-def test_what_explain_refuses() -> None:
+def test_what_explain_rejects() -> None:
     with pytest.raises(
         TypeError, match="calls a function, but got an object of class int"
     ):
@@ -211,7 +211,7 @@ def test_what_a_slow_step_is_bound_by() -> None:
         assert sentence in str(page)
 
 
-def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_undonated_parameters_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop()
     loop.inputs = torch.randn(13, 8).to(
         "lazy"
@@ -220,8 +220,12 @@ def test_undonated_parameters_are_told(caplog: pytest.LogCaptureFixture) -> None
         for _ in range(3):
             loop.kept_reference()
         torch_ltc.wait_device_ops()
-    told = [r.message for r in caplog.records if "doesn't overwrite" in r.message]
-    assert told and "'0.weight'" in told[-1] and "holds its old value" in told[-1]
+    messages = [r.message for r in caplog.records if "doesn't overwrite" in r.message]
+    assert (
+        messages
+        and "'0.weight'" in messages[-1]
+        and "holds its old value" in messages[-1]
+    )
 
 
 def test_a_growing_list_is_named() -> None:
@@ -280,7 +284,7 @@ def test_guards_nest() -> None:
     torch.ones(2, device="lazy").exp().sum().item()
 
 
-def test_events_are_told_once_and_then_as_part_of_a_loop(
+def test_events_are_reported_once_and_then_as_part_of_a_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     x = torch.ones(5).to("lazy")
@@ -294,7 +298,7 @@ def test_events_are_told_once_and_then_as_part_of_a_loop(
     syncs = [r for r in caplog.records if "middle of a step" in r.message]
     assert [r.levelno for r in syncs] == [logging.INFO, logging.WARNING]
     here = line_of(
-        test_events_are_told_once_and_then_as_part_of_a_loop, "y.sum" + "().item()"
+        test_events_are_reported_once_and_then_as_part_of_a_loop, "y.sum" + "().item()"
     )
     assert all(here in record.message for record in syncs)
 
@@ -314,7 +318,7 @@ def test_programs_that_are_older_than_the_logs() -> None:
     assert "aten.cumsum" in torch_ltc.debug.dump(program[:12])
 
 
-def test_each_new_program_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_new_program_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="torch_ltc"):
         kept = [torch.ones(1100 + i).to("lazy").cos() for i in range(1)]
         with torch_ltc.config(varying_sizes="off"):

@@ -163,7 +163,7 @@ def test_backend_tosa_trains_as_eager(name: str) -> None:
     assert_close(torch.stack(losses), torch.stack(eager), rtol=1e-4, atol=0)
 
 
-def test_backend_tosa_says_what_it_cannot() -> None:
+def test_backend_tosa_names_unsupported_ops() -> None:
     with (
         pytest.raises(RuntimeError, match=r"aten.cummax.*test_dialects\.py:\d+"),
         torch_ltc.use_backend("tosa"),

@@ -322,7 +322,7 @@ def test_wrong_specifications(shapes: Any, message: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["linalg", "tosa", "stablehlo"])
-def test_other_dialects_are_refused(dialect: str) -> None:
+def test_other_dialects_are_rejected(dialect: str) -> None:
     with pytest.raises(ValueError, match=f"dialect torch, but not in {dialect}"):
         torch_ltc.export(
             mlp(), (torch.randn(4, 6),), dialect=dialect, **_of(({0: batch},))
@@ -387,7 +387,7 @@ def test_a_training_step_at_three_sizes() -> None:
         assert_close(values[names.index(name)], parameter, rtol=1e-3, atol=2e-4)
 
 
-def test_training_goes_on_after_the_export() -> None:
+def test_training_continues_after_the_export() -> None:
     """Only the warm-up and the traced step change the model and the optimizer, not the
     traces at other sizes."""
     model, optimizer, step = trained("lazy")

@@ -134,7 +134,7 @@ def test_numbers_of_one_step_are_reported(caplog: pytest.LogCaptureFixture) -> N
     assert "NAdam stores mu_product, step on the CPU" in caplog.text
 
 
-def test_training_goes_on_after_the_export() -> None:
+def test_training_continues_after_the_export() -> None:
     """An export runs two steps of the training (a warm-up and the traced step). Training
     then continues as in eager, with the same hyperparameters and step counts."""
     runs = []

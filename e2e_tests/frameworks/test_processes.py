@@ -60,7 +60,7 @@ if __name__ == "__main__":
     assert run_python(program, file=tmp_path / "program.py").stdout.strip() == "0"
 
 
-def test_shared_memory_is_refused_by_name() -> None:
+def test_shared_memory_is_rejected_by_name() -> None:
     with pytest.raises(RuntimeError, match="share a copy"):
         nn.Linear(2, 2).to("lazy").share_memory()
 

@@ -116,7 +116,7 @@ v4 = aten.neg.default(v0)
     assert "v4" not in short.text()
 
 
-def test_rounding_is_told_from_errors() -> None:
+def test_rounding_is_distinguished_from_errors() -> None:
     """A rounding error in a sum that cancels is accepted; an error of 0.25 is reported."""
     cancelling = "v0 = noise(1, [200], torch.float32)\nv1 = (v0 * 1000).sum() - (v0 * 1000).flip(0).sum()"
     assert not difference(_program(cancelling))

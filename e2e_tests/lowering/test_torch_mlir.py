@@ -135,7 +135,7 @@ def test_with_locations(parser: str, tmp_path: Path) -> None:
     accept(parser, tmp_path, least=1)
 
 
-def test_the_parser_refuses_nonsense(parser: str, tmp_path: Path) -> None:
+def test_the_parser_rejects_nonsense(parser: str, tmp_path: Path) -> None:
     (tmp_path / "torch.mlir").write_text("func.func @f() { torch.aten.nonsense }")
     with pytest.raises(AssertionError):
         accept(parser, tmp_path, least=1)

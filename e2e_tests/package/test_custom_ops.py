@@ -90,7 +90,7 @@ def test_a_written_argument_gives_no_gradient_of_the_result() -> None:
         op(y, 1.0).sum().backward()
 
 
-def test_without_a_kernel_it_is_refused() -> None:
+def test_without_a_kernel_it_is_rejected() -> None:
     op = _define_writing("writing_elsewhere", "cuda")
     with pytest.raises(NotImplementedError, match="register_kernel"):
         op(torch.zeros(2, device="lazy"), 1.0)

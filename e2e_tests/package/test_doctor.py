@@ -56,7 +56,7 @@ def test_missing_bindings_fail_with_a_remedy() -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "false"])
-def test_autoload_switched_off_is_told(value: str) -> None:
+def test_autoload_switched_off_is_reported(value: str) -> None:
     result = run_python(DOCTOR, TORCH_DEVICE_BACKEND_AUTOLOAD=value)
     assert result.returncode == 0
     assert "TORCH_DEVICE_BACKEND_AUTOLOAD" in result.stdout

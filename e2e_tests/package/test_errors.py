@@ -272,7 +272,7 @@ def test_wrong_probabilities_are_an_error() -> None:
         torch.multinomial(torch.tensor([0.5, -1.0], device="lazy"), 1).item()
 
 
-def test_data_pointer_is_refused() -> None:
+def test_data_pointer_is_rejected() -> None:
     with pytest.raises((RuntimeError, TypeError)):
         torch.ones(3, device="lazy").numpy()
 

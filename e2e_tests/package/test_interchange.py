@@ -83,7 +83,7 @@ def test_to_the_device() -> None:
         (lambda x: x.numpy(), TypeError),
     ],
 )
-def test_what_is_refused(call, error: type) -> None:
+def test_rejected_exports(call, error: type) -> None:
     with pytest.raises(error) as caught:
         call(torch.ones(3, device="lazy"))
     assert "\n" not in str(caught.value)
@@ -150,7 +150,7 @@ def test_arguments_of_a_process(tmp_path: Path) -> None:
     assert lines == ["[3.0, 3.0]", "0"]
 
 
-def test_a_forked_process_says_that_it_can_not(tmp_path: Path) -> None:
+def test_a_forked_process_raises(tmp_path: Path) -> None:
     body = "print(queue.get())"
     sentence, code = run_processes(tmp_path, "fork", "receive", "(queue, x)", body)
     assert "forked" in sentence and "spawn" in sentence and code == "0"

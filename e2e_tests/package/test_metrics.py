@@ -127,7 +127,7 @@ def test_compile_and_step_logs() -> None:
     assert y.shape == (5, 2)
 
 
-def test_recompilation_says_why() -> None:
+def test_reason_of_a_recompilation() -> None:
     x = torch.ones(6, device="lazy")
     torch_ltc.mark_step(wait=True)
     torch_ltc.reset_metrics()

@@ -58,7 +58,7 @@ def test_tensors(dtype: torch.dtype, tmp_path: Path) -> None:
         assert loaded[name].dtype == dtype and torch.equal(loaded[name], value)
 
 
-def test_shared_tensors_are_refused_as_for_the_cpu(tmp_path: Path) -> None:
+def test_shared_tensors_are_rejected_as_for_the_cpu(tmp_path: Path) -> None:
     for device in ("cpu", "lazy"):
         x = torch.ones(4, 4, device=device)
         for shared in ({"a": x, "b": x[1]}, {"a": x, "b": x.view(-1)}):

@@ -93,7 +93,7 @@ def test_state_dicts_move_between_devices() -> None:
     assert_close(other.state_dict()["0.weight"], cpu[0].weight)
 
 
-def test_training_goes_on_after_loading() -> None:
+def test_training_continues_after_loading() -> None:
     model, optimizer = _trained()
     loaded = through_file({"m": model.state_dict(), "o": optimizer.state_dict()})
     twin = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).to("lazy")
@@ -131,7 +131,7 @@ def test_file_is_readable_without_torch_ltc(tmp_path) -> None:
     assert result.stdout.strip() == "[0.0, 1.0, 2.0]"
 
 
-def test_location_of_another_lazy_device_is_refused() -> None:
+def test_location_of_another_lazy_device_is_rejected() -> None:
     with pytest.raises(RuntimeError, match="map_location"):
         through_file(torch.ones(1), map_location="lazy:1")
 

@@ -355,7 +355,7 @@ def test_out_through_a_view() -> None:
 
 @pytest.mark.parametrize("name", ["clamp_", "clamp_min_", "clamp_max_", "mul_", "pow_"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.bool], ids=str)
-def test_a_result_of_another_dtype_raises_in_eagers_words(name: str, dtype) -> None:
+def test_a_result_of_another_dtype_raises_with_eagers_message(name: str, dtype) -> None:
     messages = []
     for device in ("cpu", "lazy"):
         x = torch.ones(2, 3, dtype=dtype, device=device)

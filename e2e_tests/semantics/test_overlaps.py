@@ -161,12 +161,12 @@ def source() -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_shared_memory_is_refused(name: str) -> None:
+def test_shared_memory_is_rejected(name: str) -> None:
     refused(SHARED[name], "some elements of the input tensor and the written-to")
 
 
 @pytest.mark.parametrize("name", REPEATED)
-def test_repeated_elements_are_refused(name: str) -> None:
+def test_repeated_elements_are_rejected(name: str) -> None:
     refused(REPEATED[name], "more than one element of the written-to tensor")
 
 
@@ -200,7 +200,7 @@ def test_what_is_allowed(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Use of .* on expanded tensors is deprecated")
-def test_accumulating_into_repeated_elements_is_refused() -> None:
+def test_accumulating_into_repeated_elements_is_rejected() -> None:
     """A write that accumulates into one element at several positions raises an error; eager
     warns and adds to the element once for each position."""
     lazy = to_lazy(source())

@@ -212,7 +212,7 @@ def test_is_entered_in_the_fallback_log() -> None:
     assert not torch_ltc.fallbacks()
 
 
-def test_another_device_is_refused() -> None:
+def test_another_device_is_rejected() -> None:
     with pytest.raises(RuntimeError, match=r"same device.*test_sparse\.py"):
         torch.sparse.mm(torch.eye(4).to_sparse(), torch.ones(4, 4, device="lazy"))
 

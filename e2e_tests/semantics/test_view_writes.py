@@ -121,7 +121,7 @@ def test_strided_bases() -> None:
     compare(program, base)
 
 
-def test_expanded_memory_is_refused() -> None:
+def test_expanded_memory_is_rejected() -> None:
     compare(lambda x: x[:1].expand(4, 3, 5).add_(1), source())
 
 

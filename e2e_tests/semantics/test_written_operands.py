@@ -30,16 +30,16 @@ def called(function: Callable, device: str) -> tuple[object, str, list[str]]:
     # Torch issues each of these warnings only once in a process. Any op that creates a
     # complex32 tensor may be the one that causes the second.
     once = ("Casting complex", "ComplexHalf support")
-    told = [text for text in texts if not text.startswith(once)]
-    return result, error, told
+    warned = [text for text in texts if not text.startswith(once)]
+    return result, error, warned
 
 
 def both(function: Callable[[str], object]) -> str:
     """Compares lazy with eager, including errors and warnings; returns eager's error."""
     expected, expected_error, expected_warnings = called(function, "cpu")
-    result, error, told = called(function, "lazy")
+    result, error, warned = called(function, "lazy")
     assert error == expected_error
-    assert told == expected_warnings
+    assert warned == expected_warnings
     assert_same(result, expected)
     return error
 
@@ -155,7 +155,7 @@ def test_fill_of_another_dtype(own: torch.dtype, other: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("name", ["add_", "eq_", "pow_", "copysign_", "atan2_"])
-def test_a_refused_write_leaves_all_as_it_was(name: str) -> None:
+def test_a_rejected_write_leaves_all_as_it_was(name: str) -> None:
     x, y = torch.ones(1, 3, device="lazy"), torch.ones(4, 3, device="lazy")
     view = x[0]
     with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
@@ -444,7 +444,7 @@ def test_resize_to_a_memory_format() -> None:
 
 
 def test_draws_into_an_empty_part() -> None:
-    """An empty view grows within the memory that it shows a part of."""
+    """An empty view grows within the memory of its base."""
 
     def program(device: str) -> object:
         torch.manual_seed(0)

@@ -98,7 +98,7 @@ def test_size_limit(own_cache: str) -> None:
     assert size <= 1.2 * (1 << 20)
 
 
-def test_unwritable_folder_is_told_once_and_training_goes_on(tmp_path) -> None:
+def test_unwritable_folder_is_reported_once_and_training_continues(tmp_path) -> None:
     # A file in place of the folder: no user can write there.
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -50,7 +50,7 @@ def test_digits(tmp_path: Path, own_cache: str) -> None:
     assert row(again, "test accuracy") == row(report, "test accuracy")
 
 
-def test_digits_refuses_bad_options(tmp_path: Path) -> None:
+def test_digits_rejects_bad_options(tmp_path: Path) -> None:
     script = str(ROOT / "examples" / "train_digits.py")
     result = subprocess.run(
         [sys.executable, script, "--epochs", "0"], capture_output=True, text=True

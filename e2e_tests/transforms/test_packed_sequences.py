@@ -69,7 +69,7 @@ def test_in_inference_mode() -> None:
     [([1, 5, 3], "sorted in decreasing order"), ([5, 3, 0], "greater than 0"),
      ([5, 3], "equal to batch_size")],
 )  # fmt: skip
-def test_refused_like_eager(lengths: list[int], text: str) -> None:
+def test_rejected_like_eager(lengths: list[int], text: str) -> None:
     for device in ("cpu", "lazy"):
         with pytest.raises(RuntimeError, match=text):
             rnn.pack_padded_sequence(

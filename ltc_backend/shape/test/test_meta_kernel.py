@@ -65,7 +65,7 @@ def test_generators_are_left_alone():
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_wrong_arguments_fail_in_the_kernels_own_words():
+def test_wrong_arguments_fail_with_the_kernels_message():
     with pytest.raises(RuntimeError, match="must have same reduction dim"):
         by_meta("aten::mm", torch.ones(2, 3), torch.ones(2, 3))
     with pytest.raises(IndexError, match=r"got 5.*in aten::slice_copy\.Tensor"):
