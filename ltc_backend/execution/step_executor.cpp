@@ -146,8 +146,9 @@ public:
   StepGraph(const StepGraph &) = delete;
   StepGraph &operator=(const StepGraph &) = delete;
   Graph &get() { return known ? known->graph : built; }
-  /// Returns the head start if it ran this program for this graph, otherwise
-  /// null. Doesn't keep the head start, which holds buffers of parameters.
+  /// Returns the head start if its ops belong to this program and this graph,
+  /// otherwise null. Releases the head start, which holds buffers of
+  /// parameters.
   HeadStartPtr takeHeadStart(const Program &program) {
     HeadStartPtr taken = std::move(early);
     return taken && isRunOf(*taken, program, get()) ? taken : nullptr;
@@ -242,6 +243,12 @@ StepExecutor &StepExecutor::get() {
   return *instance;
 }
 
+/// Whether options allow programs to overwrite parameters.
+static bool mayProgramsDonate() {
+  return config().donation.get() && !config().detect_nan.get() &&
+         !config().lockstep.get();
+}
+
 void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
                        bool full, bool wait) {
   Stopwatch stopwatch;
@@ -261,33 +268,24 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
                 triggerName(int(trigger)));
 
   Graph &graph = stepGraph.get();
-  bool mayDonate = full && trigger != Trigger::Cut && config().donation.get() &&
-                   !config().detect_nan.get() && !config().lockstep.get();
-  ChosenProgram chosen = chooseProgram(graph, roots.values, mayDonate);
+  ChosenProgram chosen =
+      chooseProgram(graph, roots.values,
+                    full && trigger != Trigger::Cut && mayProgramsDonate());
   if (turn.isTaken() && hasGrown(roots)) {
     turn.end();
     return run(roots.tensors, trigger, /*full=*/false, wait);
   }
-  const ProgramPtr &program = chosen.program;
 
   ScheduledStep step;
-  step.headStart = stepGraph.takeHeadStart(*program);
+  step.headStart = stepGraph.takeHeadStart(*chosen.program);
   std::vector<HostDataPtr> results =
-      assignResults(roots, graph, *program, step);
+      assignResults(roots, graph, *chosen.program, step);
   callObservers({graph, chosen, roots.tensors, results, step});
   step.scalars = std::move(graph.scalars);
-  step.program = program;
-  step.number = stepCounter.load();
   step.chain = chainOf(effects);
-  step.isAwaited =
-      wait || trigger == Trigger::Sync || program->isReadAtOnce.exchange(false);
-  lastStep = {step.completion, program};
-  if (full && step.isAwaited && trigger != Trigger::Cut)
-    ExpectedTraces::ofThisThread().expectAgain(program, numThreadsOfSteps());
-  recordTime(Timer::trace_to_schedule, stopwatch.seconds());
+  step.isAwaited = wait || trigger == Trigger::Sync;
   CompletionPtr completion = step.completion;
-  logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
-                 stopwatch.seconds());
+  schedule(std::move(step), chosen, trigger, full, stopwatch);
   for (const std::shared_ptr<LiveSet> &trace : effects)
     trace->noteEffectsScheduled();
   turn.end();
@@ -295,6 +293,22 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   if (wait)
     if (const StepErrorPtr &error = completion->wait())
       error->raise();
+}
+
+void StepExecutor::schedule(ScheduledStep step, const ChosenProgram &chosen,
+                            Trigger trigger, bool full,
+                            const Stopwatch &stopwatch) {
+  step.program = chosen.program;
+  step.number = stepCounter.load();
+  step.isAwaited =
+      step.isAwaited || chosen.program->isReadAtOnce.exchange(false);
+  lastStep = {step.completion, chosen.program};
+  if (full && step.isAwaited && trigger != Trigger::Cut)
+    ExpectedTraces::ofThisThread().expectAgain(chosen.program,
+                                               numThreadsOfSteps());
+  recordTime(Timer::trace_to_schedule, stopwatch.seconds());
+  logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),
+                 stopwatch.seconds());
 }
 
 void StepExecutor::markStep(bool wait) {

@@ -24,6 +24,9 @@
 
 namespace torch_ltc {
 
+struct ChosenProgram;
+class Stopwatch;
+
 class StepExecutor final : public torch::lazy::LazyGraphExecutor {
 public:
   static StepExecutor &get();
@@ -68,6 +71,8 @@ private:
   enum class Trigger { MarkStep, Sync, Cut };
   void run(std::vector<TensorDataPtr> tensors, Trigger trigger, bool full,
            bool wait);
+  void schedule(ScheduledStep step, const ChosenProgram &chosen,
+                Trigger trigger, bool full, const Stopwatch &stopwatch);
 };
 
 /// Adds the execution to the step log and the counters, then schedules it.
