@@ -79,8 +79,8 @@ def assert_close(
 
 
 def largest(tensor: torch.Tensor, at_least: float) -> float:
-    """Returns the largest finite magnitude in a tensor, to which an absolute tolerance can
-    be relative. Is at least `at_least`, and at most 1e30."""
+    """Returns the largest finite magnitude in a tensor, clamped to [`at_least`, 1e30]. An
+    absolute tolerance can be relative to it."""
     finite = tensor.detach()[torch.isfinite(tensor)].abs()
     most = float(finite.max()) if finite.numel() else 0.0
     return min(max(most, at_least), 1e30)

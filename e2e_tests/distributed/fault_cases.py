@@ -107,7 +107,7 @@ def be_late(rank: int, folder: str) -> None:
     assert time.monotonic() - begin < 20, "longer than the timeout"
     assert _line_of("# is too early") in text, text
     assert f"failed on rank {rank} of 3 after " in text, text
-    assert "Rank 1 isn't there: it is late or has ended." in text, text
+    assert "Rank 1 hasn't arrived: it is late or has ended." in text, text
     assert values.sum().item() == 4
 
 

@@ -74,4 +74,4 @@ def test_a_killed_rank(place, tmp_path):
         assert report["seconds"] < 20, report
         assert "all_reduce(sum) of 420 Float at " in report["error"], report
         assert f"failed on rank {rank} of 3 after " in report["error"], report
-        assert "Rank 1 isn't there: it is late or has ended." in report["error"]
+        assert "Rank 1 hasn't arrived: it is late or has ended." in report["error"]

@@ -73,8 +73,8 @@ class Line:
 class Program:
     seed: int
     lines: list[Line]
-    #: Number of ops after which a step ends, even in the middle of a backward pass. With 0,
-    #: steps end only where lines end them.
+    #: Number of ops after which a step ends, even in the middle of a backward pass; 0: only
+    #: lines of the program end steps.
     longest_step: int = 0
     #: Value of option `tier`; "" leaves it unchanged.
     tier: str = ""

@@ -29,8 +29,9 @@ def _traced(row: Row, dtype: torch.dtype, seed: int) -> Any:
 
 
 def check(programs: list[Any], draws: int = 2) -> bool:
-    """Returns whether the programs have a symbolic form. At sizes near the stand-ins,
-    where decisions by size are the same, the form must be the program of these sizes."""
+    """Returns whether the programs have a symbolic form. With sizes near the stand-ins, it
+    must equal the program that is traced at these sizes: passes that decide by size decide
+    the same for both."""
     try:
         general = bindings().GeneralGraph(programs)
         symbolic = bindings().SymbolicProgram(general, [], "torch", [], False)

@@ -108,15 +108,15 @@ def test_set(change: Callable) -> None:
 
 
 def test_is_set_to() -> None:
-    def told(device: str) -> list[bool]:
+    def answers(device: str) -> list[bool]:
         x = torch.zeros(4, device=device)
         alias, part, other = x.view(4), x[1:], torch.zeros(4, device=device)
         pairs = [(x, x), (x, alias), (x, part), (part, alias[1:]), (x, x.detach())]
         pairs += [(x, other), (x, x.clone()), (x.view(2, 2), x.view(2, 2).t())]
-        told = [a.is_set_to(b) for a, b in pairs]
-        return [*told, other.set_(x).is_set_to(x), x.add_(1).is_set_to(alias)]
+        answers = [a.is_set_to(b) for a, b in pairs]
+        return [*answers, other.set_(x).is_set_to(x), x.add_(1).is_set_to(alias)]
 
-    assert told("lazy") == told("cpu")
+    assert answers("lazy") == answers("cpu")
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_changed_bits(bits: Callable, change: Callable) -> None:
         view = change(bits(x))
         before = view * 1
         view.mul_(2 + 1j)
-        told = torch.tensor([view.is_conj(), view.is_neg()])
-        return [x, view * 1, before, told]
+        answers = torch.tensor([view.is_conj(), view.is_neg()])
+        return [x, view * 1, before, answers]
 
     compare(program, torch.arange(6.0) + 1j * torch.arange(6.0).flip(0))
 

@@ -46,7 +46,7 @@ def test_views_of_normal_tensors() -> None:
     compare(program, torch.arange(6.0).reshape(3, 2))
 
 
-def test_training_goes_on_after_it() -> None:
+def test_training_continues_after_it() -> None:
     def program(x: torch.Tensor) -> list[torch.Tensor]:
         weight = x.clone().requires_grad_()
         with torch.inference_mode():
@@ -163,11 +163,11 @@ def test_what_composite_ops_return(name: str) -> None:
         x = x.clone()
         with torch.inference_mode():
             result = RETURNED[name](x)
-            told = [result is x, result._is_view(), result.is_inference()]
-            told += [result.stride(), result.requires_grad]
+            properties = [result is x, result._is_view(), result.is_inference()]
+            properties += [result.stride(), result.requires_grad]
             x.mul_(2)
             result.select(0, 0).fill_(7)
-        return [x, result, *told]
+        return [x, result, *properties]
 
     x = torch.arange(16.0).reshape(4, 4)
     eager, lazy = program(x), program(x.to("lazy"))

@@ -51,11 +51,11 @@ def test_products(name: str) -> None:
 
 
 def test_what_is_a_zero_tensor() -> None:
-    def told(device: str) -> list[bool]:
+    def answers(device: str) -> list[bool]:
         x = torch.tensor(SPECIAL).to(device)
         zero = zeros(x)
         views = [zero[1:], zero.view(5, 1), zero.unsqueeze(0).t(), zero.conj()]
         results = [zero * x, x / (zero + 1), zero + zero, zero @ x, zero.clone()]
         return [tensor._is_zerotensor() for tensor in [zero, *views, *results]]
 
-    assert told("lazy") == told("cpu")
+    assert answers("lazy") == answers("cpu")

@@ -190,7 +190,7 @@ def has_variant(op: OpInfo, variant: str) -> bool:
     return op.supports_out or not variant.startswith("out")
 
 
-def _told(
+def _all_properties(
     op: OpInfo, variant: str, sample: SampleInput, device: str, layout: Layout
 ) -> list[dict[str, Any]] | str:
     """Returns the metadata of results and operands, or the class and the first line of the
@@ -210,7 +210,7 @@ def _told(
     given = list(operands.made.values())
     results = tensors(answer)
     drawn = hash(torch.get_rng_state().numpy().tobytes())
-    told = [
+    properties = [
         {
             **described(one, given),
             "shares": shares(one, given + results),
@@ -218,13 +218,13 @@ def _told(
         }
         for one in results
     ]
-    return told + [described(one, given) for one in given]
+    return properties + [described(one, given) for one in given]
 
 
 def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> str:
     """Returns what differs between lazy and eager, or ""."""
     eager, lazy = (
-        _told(op, variant, sample, device, LAYOUTS[layout])
+        _all_properties(op, variant, sample, device, LAYOUTS[layout])
         for device in ("cpu", "lazy")
     )
     if isinstance(eager, str):
@@ -236,9 +236,9 @@ def difference(op: OpInfo, variant: str, sample: SampleInput, layout: str) -> st
         return f"{len(lazy)} tensors instead of {len(eager)}"
     found = [
         f"tensor {number}: {key} {lazy[number][key]} instead of {value}"
-        for number, told in enumerate(eager)
-        for key, value in told.items()
-        if lazy[number][key] != value and not _is_exempt(key, told, lazy[number])
+        for number, properties in enumerate(eager)
+        for key, value in properties.items()
+        if lazy[number][key] != value and not _is_exempt(key, properties, lazy[number])
     ]
     return "; ".join(found[:4])
 

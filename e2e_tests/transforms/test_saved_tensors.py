@@ -1,5 +1,5 @@
-"""Hooks for saved tensors, and checkpoints, which use them, see each tensor that a backward
-pass reads: once, and what they unpack is what the backward pass reads."""
+"""Hooks for saved tensors, and checkpoints, which use such hooks: each tensor that a
+backward pass reads is packed once, and the backward pass reads the unpacked tensor."""
 
 from __future__ import annotations
 

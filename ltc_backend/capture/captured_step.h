@@ -33,7 +33,7 @@ namespace torch_ltc {
 class CapturedStep {
 public:
   /// A tensor, other than an argument, that the step may read and write. It has
-  /// the value that the second step left in it.
+  /// the value from the end of the second step.
   struct KnownTensor {
     at::Tensor tensor;
     std::string name;

@@ -65,7 +65,7 @@ uint64_t selectedBackendGeneration();
 /// Binds the backend's program for all sizes to the graph. If there is no such
 /// program yet and enough graphs of the skeleton are known, first compiles one
 /// and sets `isCompiled`. Returns null if the graph must be compiled for its
-/// sizes; `reason` then tells why, or is empty.
+/// sizes; `reason` then says why, or is empty.
 ProgramPtr bindExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, Sighting &sighting,
                         bool &isCompiled, std::string &reason);

@@ -266,10 +266,10 @@ private:
     if (numSilent > kMaxRanksNamed)
       silent += c10::str(" and ", numSilent - kMaxRanksNamed, " more");
     if (numSilent == 1)
-      text += " Rank " + silent + " isn't there: it is late or has ended.";
+      text += " Rank " + silent + " hasn't arrived: it is late or has ended.";
     else if (numSilent)
       text +=
-          " Ranks " + silent + " aren't there: they are late or have ended.";
+          " Ranks " + silent + " haven't arrived: they are late or have ended.";
     return text;
   }
 

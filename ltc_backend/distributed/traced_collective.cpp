@@ -116,8 +116,9 @@ private:
     row.op = reason;
     row.location = shortText(placeOfCollective(number));
     row.calls = 1;
-    // Compute the tensor itself: if the trace's thread schedules it at the same
-    // time, a copy of it would still be pending, and run the collectives again.
+    // Compute the tensor itself, not a copy: if the trace's thread schedules
+    // the tensor at the same time, the copy would stay pending, and computing
+    // it would run the collectives again.
     const bool isCut = isPending();
     StepExecutor::get().syncTensors(tensor, wait);
     if (!isCut) // the ops are running

@@ -7,12 +7,12 @@
 
 namespace torch_ltc {
 
-/// Replaces the view records of `view`, a functional wrapper, if there are
-/// many: by none if it has the geometry of the memory, else by one of
+/// If `view`, a functional wrapper, has many view records, removes them if it
+/// has the geometry of the memory, and otherwise replaces them by one record of
 /// `as_strided`. Also replaces the calls that autograd has recorded for `self`,
 /// of which `view` is a new view.
 ///
-/// functionalization and autograd (torch 2.13) copy the records of a tensor for
+/// Functionalization and autograd (torch 2.13) copy the records of a tensor for
 /// each view of it, and repeat all of them after a write. In a loop that views
 /// its state in each step (`state = state[:]`), steps would become ever slower.
 void shortenViewChain(const at::Tensor &view, const at::Tensor &self);

@@ -13,7 +13,7 @@ struct Assumptions {
   bool isOpen = false;
   at::Tensor lastAllTrue;
   std::vector<std::shared_ptr<AssumedTruth>> truths;
-  /// Those that the check's caller still has to look at.
+  /// Truths that were assumed and not compared with the computed bool so far.
   std::vector<std::weak_ptr<AssumedTruth>> unsettled;
 };
 

@@ -16,8 +16,8 @@ constexpr size_t kMaxRememberedOps = 20000;
 /// Maximum number of failed attempts to find a general graph for a skeleton;
 /// each takes about as long as tracing some steps.
 constexpr size_t kMaxFailures = 12;
-/// Maximum number of general graphs of a skeleton, and of those that turned out
-/// to have no program, each after a failed compilation.
+/// Maximum number of general graphs of a skeleton, and maximum number of failed
+/// compilations of such graphs.
 constexpr size_t kMaxGeneralGraphs = 8;
 constexpr size_t kMaxRefused = 3;
 /// Pairs of traces are tried only for small graphs, up to this number of pairs:
@@ -129,8 +129,7 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry,
   }
   if (traces.size() < 2) {
     if (reason.empty())
-      reason =
-          "no size but the present one is valid, as far as one trace shows";
+      reason = "the op may accept only the present size";
     return nullptr;
   }
   if (GeneralGraphPtr general = generalize(traces, reason))

@@ -17,10 +17,10 @@ namespace torch_ltc {
 
 using LiveSets = std::vector<std::shared_ptr<LiveSet>>;
 
-/// Extends `tensors`, whose graph is about to run: if it has pending effects,
-/// the whole trace of these effects runs now, and the tensors of other threads
-/// that depend on the effects, so that no other graph contains their nodes
-/// afterwards. Returns the sets of the threads that traced the effects.
+/// `tensors` are about to be computed. If their graph has pending effects, adds
+/// the other tensors of the traces with these effects, and the tensors of other
+/// threads that depend on the effects: no later graph may contain the effects'
+/// nodes. Returns the sets of the threads that traced the effects.
 LiveSets addTracesOfEffects(std::vector<TensorDataPtr> &tensors);
 
 /// Puts the ends of chains of collectives first, so that all collectives start

@@ -120,9 +120,8 @@ GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
 std::optional<ResultRef> replacedValue(const GraphSnapshot &graph,
                                        ResultRef result);
 
-/// Returns the parameter that the result updates, if any. The result of an op
-/// may replace an operand of the same shape, which may be the parameter or in
-/// turn replace it.
+/// Returns the parameter that the result updates, if any: the parameter is the
+/// operand that the op replaces, or that operand updates the parameter.
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 

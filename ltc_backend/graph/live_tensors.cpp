@@ -273,8 +273,8 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
   if (tensor.key_set().has(c10::DispatchKey::Functionalize)) {
     std::lock_guard<TraceLock> lock(traceLock);
     at::functionalization::impl::sync(tensor);
-    // Not `from_functional_tensor`, which returns a number that became a tensor
-    // unchanged, because such numbers usually have no wrapper (torch 2.13).
+    // `from_functional_tensor` (torch 2.13) isn't used here: it doesn't unwrap
+    // numbers that became tensors, which usually have no wrapper.
     unwrapped = at::functionalization::impl::unsafeGetFunctionalWrapper(tensor)
                     ->value();
     impl = unwrapped.unsafeGetTensorImpl();
@@ -347,8 +347,9 @@ at::Tensor torch_ltc::makeTensor(HostDataPtr data) {
 }
 
 at::Tensor torch_ltc::withValueOf(const at::Tensor &tensor) {
-  // Before the value is read: in a thread's first call, this takes so long that
-  // a step of another thread may compute the value meanwhile.
+  // Acquire access before reading the value: in a thread's first call,
+  // acquiring it takes so long that another thread's step may compute the value
+  // meanwhile.
   TensorAccess access;
   TensorDataPtr data = tensorDataOf(tensor);
   HostDataPtr host = data->data();

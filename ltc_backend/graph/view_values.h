@@ -1,7 +1,7 @@
 //===- view_values.h - Values of views that needn't be kept -----*- C++ -*-===//
 //
-// A functional wrapper holds a value of its own, although the base of the
-// memory that it shares with others implies this value. When the memory is
+// A functional wrapper of a view holds the view's value, although the value can
+// be derived from that of the base. When the memory is
 // written through another wrapper, the value becomes outdated, and is derived
 // again before it is next read. At the end of a step,
 //

@@ -9,8 +9,8 @@
 //   [m, k] x [k, n] -> [groups, m, n]               k in groups
 //   [groups, m, k] x [groups, k, n] -> [groups, m, n]
 //
-// PyTorch's kernel rejects operands whose rows aren't multiples of 16 bytes,
-// also transposed ones, whose columns must be. The operands of a program's
+// PyTorch's kernel rejects operands whose rows (or columns, if the operand is
+// transposed) aren't multiples of 16 bytes. The operands of a program's
 // commands are row-major, so the op that is traced has a kernel of its own.
 //
 //===----------------------------------------------------------------------===//

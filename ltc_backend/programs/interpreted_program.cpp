@@ -286,8 +286,8 @@ bool InterpretedProgram::call(size_t position, const PreparedCall *prepared,
   if (onCpu.readsMemory) {
     ResultRef operand = graph->operands[node.firstOperand];
     at::Tensor &value = values[operand.position][operand.index];
-    // The offset in memory is part of the op's arguments, but here the value
-    // may be a view, although it is a tensor of its own in the graph.
+    // The op's arguments refer to the operand's memory as if the operand were
+    // contiguous, as in the graph. In an op-by-op run, it may be a view.
     if (!value.is_contiguous() || value.storage_offset() != 0)
       value = value.clone(at::MemoryFormat::Contiguous);
   }

@@ -49,8 +49,8 @@ void torch_ltc::leavePortableTrace() { --portableTraces; }
 
 bool torch_ltc::wantsFormula(const OpRecord &record,
                              c10::ArrayRef<IValue> arguments) {
-  // No formula computes what PyTorch's kernels compute for images of bytes; the
-  // runner of exported programs calls these kernels.
+  // PyTorch's formulas give other results than its kernels for images of bytes,
+  // so such images are left to the kernels, which exported programs call, too.
   const bool isOfBytes =
       at::isIntegralType(arguments[0].toTensor().scalar_type(), false);
   if ((portableTraces > 0 && !isOfBytes) ||

@@ -53,11 +53,11 @@ def _options_text() -> str:
         default = option["default"]
         value = int(default) if isinstance(default, bool) else default
         lines.append(f"  {option['environment']}={value}")
-        words = option["help"]
+        text = option["help"]
         if option["choices"]:
-            words += f" One of: {', '.join(option['choices'])}."
+            text += f" One of: {', '.join(option['choices'])}."
         lines += textwrap.wrap(
-            words, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
+            text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6
         )
     return "\n".join(lines)
 

@@ -30,8 +30,8 @@ class Suite:
     paths: tuple[str, ...] = ()
 
 
-#: Makes glibc overwrite allocated and freed memory, so that a read of uninitialized or
-#: freed memory changes the results of each run, not only of rare ones.
+#: Makes glibc overwrite allocated and freed memory, so that reading uninitialized or
+#: freed memory changes results in every run, not only occasionally.
 STRICT_MEMORY = {"MALLOC_PERTURB_": "165"}
 
 

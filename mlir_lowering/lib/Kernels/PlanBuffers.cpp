@@ -208,7 +208,8 @@ private:
     }
   }
 
-  /// Whether a parameter and a result of one type have one dtype in torch.
+  /// Whether a parameter and a result whose types are equal also have equal
+  /// dtypes in torch: si8 and ui8 are both i8 here.
   bool haveSameDtype(BlockArgument argument, unsigned result) {
     return llvm::all_of(
         ArrayRef{kUnsignedAttr, kComplexAttr}, [&](StringRef name) {

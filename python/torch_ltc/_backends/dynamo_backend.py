@@ -290,7 +290,7 @@ def _memory_id(value: Any) -> int:
 
 
 def _shared_memory(outputs: list[Any], inputs: list[Any]) -> dict[int, torch.Tensor]:
-    """Returns the memory, as a tensor of rank 1, that several outputs share, by its id.
+    """Returns, by its id, each memory that several outputs share, as a tensor of rank 1.
     AOTAutograd makes outputs that share memory with an input itself."""
     keys = [_memory_id(o) for o in outputs]
     of_inputs = set(map(_memory_id, inputs))

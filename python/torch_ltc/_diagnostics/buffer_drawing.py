@@ -1,5 +1,5 @@
-"""Places the rectangles of a program's buffers in a drawing: lifetimes from left to right;
-from bottom to top the arena as planned, and results above it."""
+"""Places the rectangles of a program's buffers in a drawing: time runs from left to right;
+the arena is at the bottom, as planned, and results are above it."""
 
 from __future__ import annotations
 

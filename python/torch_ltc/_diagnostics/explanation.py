@@ -440,15 +440,15 @@ def _holder(name: str, sizes: list[int], makers: _MakerLines) -> tuple[str, str]
         and not isinstance(tensor, torch.nn.Parameter)
     ]
 
-    def told(tensor: torch.Tensor, place: str) -> tuple[str, str]:
+    def describe(tensor: torch.Tensor, place: str) -> tuple[str, str]:
         line = makers.line_of(tensor) or backend.tensor_origin(tensor)
         return line, f"; {place} may hold it"
 
     for tensor in candidates:
         variable = _variable(tensor)
         if variable and variable not in ("grad", "tensor", "_grad"):
-            return told(tensor, f"'{variable}'")
+            return describe(tensor, f"'{variable}'")
     for tensor in candidates:
         if container := _container(tensor):
-            return told(tensor, container)
+            return describe(tensor, container)
     return "", ""

@@ -332,8 +332,8 @@ public:
     return b.min(multiplied(b, row, toSource), b.constant(input - 1));
   }
 
-  /// The first row of the result that is a copy of source row `row` or of a
-  /// later one; for `row` == input, the number of rows of the result.
+  /// The index of the first result row that copies source row `row` or a later
+  /// one. If there is none (`row` == input), the number of result rows.
   Value firstCopy(IndexBuilder &b, Value row) const {
     if (table)
       return b.fromElement(b.extract(table, row), output + 1);
