@@ -158,8 +158,6 @@ def test_trained_and_frozen(captured: bool) -> None:
             torch_ltc.mark_step()
         results.append(torch.stack(losses))
     assert_close(results[1], results[0], rtol=1e-4, atol=1e-5)
-    assert packed_bytes() - before in (
-        0,
-        2 * frozen.weight.nbytes,
-        frozen.weight.nbytes,
-    )
+    # The forward and, on some CPUs, the backward convolution need the weight packed.
+    size = frozen.weight.nbytes
+    assert packed_bytes() - before in ((size, 2 * size) if PACKS else (0,))
