@@ -84,7 +84,7 @@ private:
     state.add(uint64_t(tensor.storage_offset()));
     state.add(tensor.is_inference() |
               tensor.unsafeGetTensorImpl()->is_wrapped_number() << 1);
-    // A recording identifies operands by their data, so it matters which
+    // A formula identifies operands by their data, so it matters which
     // operands share data.
     const TensorData *data = tensorDataOf(tensor).get();
     size_t first = std::ranges::find(seen, data) - seen.begin();

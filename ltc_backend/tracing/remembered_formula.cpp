@@ -29,7 +29,7 @@ using c10::IValue;
 using c10::OperatorHandle;
 using torch::jit::Stack;
 
-thread_local FormulaRecording *torch_ltc::openRecording = nullptr;
+thread_local CallCollector *torch_ltc::currentCollector = nullptr;
 
 namespace {
 
@@ -66,7 +66,7 @@ void setElement(IValue &list, int32_t element, at::Tensor tensor) {
     list.toOptionalTensorList().set(size_t(element), std::move(tensor));
 }
 
-struct RecordedCall {
+struct TracedCall {
   const OpRecord *record;
   std::vector<IValue> arguments; // with undefined tensors at `places`
   std::vector<Place> places;
@@ -88,14 +88,14 @@ struct RecordedCall {
   }
 };
 
-struct Formula {
-  std::vector<RecordedCall> calls;
+struct TracedCalls {
+  std::vector<TracedCall> calls;
   /// Tensors that the formula creates on the CPU, from sizes and numbers only.
   std::vector<at::Tensor> constants;
   std::vector<Source> results; // all of which are tensors
 };
 /// Null for a kind of call that isn't remembered.
-using FormulaPtr = std::shared_ptr<const Formula>;
+using TracedCallsPtr = std::shared_ptr<const TracedCalls>;
 
 /// Calls `function(tensor, argument, element)` for each tensor.
 template <typename Function>
@@ -114,12 +114,13 @@ void forEachTensor(c10::ArrayRef<IValue> values, Function function) {
 
 } // namespace
 
-class torch_ltc::FormulaRecording {
+/// Collects the calls that a formula traces.
+class torch_ltc::CallCollector {
 public:
-  explicit FormulaRecording(c10::ArrayRef<IValue> operands)
+  explicit CallCollector(c10::ArrayRef<IValue> operands)
       : readsBefore(HostData::numWaits()),
         fallbacksBefore(counterValue(Counter::fallback_calls)),
-        outer(std::exchange(openRecording, this)) {
+        outer(std::exchange(currentCollector, this)) {
     forEachTensor(operands, [&](const at::Tensor &tensor, uint32_t, int32_t) {
       add(tensor, {kOperand, numOperands++});
     });
@@ -130,11 +131,11 @@ public:
         if (a.data != b.data && hasSameValue(a, b))
           isWhole = false;
   }
-  ~FormulaRecording() { openRecording = outer; }
+  ~CallCollector() { currentCollector = outer; }
 
   void note(const OpRecord &record, c10::ArrayRef<IValue> arguments,
             const std::vector<at::Tensor> &results) {
-    RecordedCall call;
+    TracedCall call;
     call.record = &record;
     call.arguments.assign(arguments.begin(), arguments.end());
     forEachTensor(arguments, [&](const at::Tensor &tensor, uint32_t argument,
@@ -146,17 +147,17 @@ public:
       else
         isWhole = false;
     });
-    // A recording must not hold tensors: they would be computed and kept.
+    // The stored calls must not hold tensors: they would be computed and kept.
     call.set([](const Place &) { return at::Tensor(); });
     for (size_t i = 0; i < results.size(); ++i)
       if (results[i].defined())
-        add(results[i], {int32_t(formula->calls.size()), uint32_t(i)});
-    formula->calls.push_back(std::move(call));
+        add(results[i], {int32_t(traced->calls.size()), uint32_t(i)});
+    traced->calls.push_back(std::move(call));
   }
 
-  /// Returns the recorded formula, or null if the formula did anything besides
-  /// tracing the recorded calls.
-  FormulaPtr finish(c10::ArrayRef<IValue> results) {
+  /// Returns the calls, or null if the formula did anything besides tracing
+  /// them.
+  TracedCallsPtr finish(c10::ArrayRef<IValue> results) {
     forEachTensor(results,
                   [&](const at::Tensor &tensor, uint32_t, int32_t element) {
                     std::optional<Source> source =
@@ -164,7 +165,7 @@ public:
                     if (!source || element != kNoElement)
                       isWhole = false;
                     else
-                      formula->results.push_back(*source);
+                      traced->results.push_back(*source);
                   });
     for (const IValue &result : results)
       isWhole = isWhole && result.isTensor();
@@ -172,7 +173,7 @@ public:
       isWhole = isWhole && isUnchanged(known);
     isWhole = isWhole && HostData::numWaits() == readsBefore &&
               counterValue(Counter::fallback_calls) == fallbacksBefore;
-    return isWhole ? formula : nullptr;
+    return isWhole ? traced : nullptr;
   }
 
 private:
@@ -252,8 +253,8 @@ private:
                                     TensorData &data) {
     if (data.isPending() || tensor.numel() > kMaxConstantElements)
       return std::nullopt;
-    Source source{kConstant, uint32_t(formula->constants.size())};
-    formula->constants.push_back(tensor);
+    Source source{kConstant, uint32_t(traced->constants.size())};
+    traced->constants.push_back(tensor);
     add(tensor, source);
     return source;
   }
@@ -262,17 +263,17 @@ private:
 
   const uint64_t readsBefore;
   const int64_t fallbacksBefore;
-  FormulaRecording *outer;
+  CallCollector *outer;
   uint32_t numOperands = 0;
   bool isWhole = true;
   std::vector<Known> tensors;
-  std::shared_ptr<Formula> formula = std::make_shared<Formula>();
+  std::shared_ptr<TracedCalls> traced = std::make_shared<TracedCalls>();
 };
 
-void torch_ltc::recordCall(const OpRecord &record,
-                           c10::ArrayRef<IValue> arguments,
-                           const std::vector<at::Tensor> &results) {
-  openRecording->note(record, arguments, results);
+void torch_ltc::collectCall(const OpRecord &record,
+                            c10::ArrayRef<IValue> arguments,
+                            const std::vector<at::Tensor> &results) {
+  currentCollector->note(record, arguments, results);
 }
 
 namespace {
@@ -280,7 +281,7 @@ namespace {
 class FormulaMemory {
 public:
   /// Returns nullopt for an unknown kind.
-  std::optional<FormulaPtr> find(const Hash128 &kind) {
+  std::optional<TracedCallsPtr> find(const Hash128 &kind) {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = formulas.find(kind);
     if (found == formulas.end())
@@ -288,11 +289,11 @@ public:
     return found->second;
   }
 
-  void store(const Hash128 &kind, FormulaPtr formula) {
+  void store(const Hash128 &kind, TracedCallsPtr traced) {
     std::lock_guard<std::mutex> lock(mutex);
     if (formulas.size() >= kMaxKinds)
       formulas.clear();
-    formulas[kind] = std::move(formula);
+    formulas[kind] = std::move(traced);
   }
 
   static FormulaMemory &get() {
@@ -303,23 +304,23 @@ public:
 private:
   static constexpr size_t kMaxKinds = 1024;
   std::mutex mutex;
-  std::unordered_map<Hash128, FormulaPtr, Hash128Hasher> formulas;
+  std::unordered_map<Hash128, TracedCallsPtr, Hash128Hasher> formulas;
 };
 
 /// Repeats the formula's calls. Replaces the arguments in `stack` by the
 /// results.
-void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
+void repeat(const TracedCalls &traced, Stack &stack, size_t numArguments) {
   std::vector<at::Tensor> operands;
   forEachTensor(torch::jit::last(stack, numArguments),
                 [&](const at::Tensor &tensor, uint32_t, int32_t) {
                   operands.push_back(tensor);
                 });
   std::vector<std::vector<at::Tensor>> values;
-  values.reserve(formula.calls.size());
+  values.reserve(traced.calls.size());
   auto valueOf = [&](const Source &source) {
     const at::Tensor &tensor = source.call == kOperand ? operands[source.result]
                                : source.call == kConstant
-                                   ? formula.constants[source.result]
+                                   ? traced.constants[source.result]
                                    : values[size_t(source.call)][source.result];
     if (!source.geometry)
       return tensor;
@@ -327,18 +328,18 @@ void repeat(const Formula &formula, Stack &stack, size_t numArguments) {
     setGeometry(copy, source.geometry->strides, source.geometry->offset);
     return copy;
   };
-  for (const RecordedCall &call : formula.calls) {
-    RecordedCall now = call;
+  for (const TracedCall &call : traced.calls) {
+    TracedCall now = call;
     now.set([&](const Place &place) { return valueOf(place.source); });
     values.push_back(traceOp(*call.record, now.arguments));
   }
   torch::jit::drop(stack, numArguments);
-  for (const Source &source : formula.results)
+  for (const Source &source : traced.results)
     stack.emplace_back(valueOf(source));
 }
 
 /// Wraps an op's kernel at key Lazy, a formula in Python, to run it only once
-/// for each kind of call that can be recorded.
+/// for each kind of call that can be remembered.
 class RememberedFormula final : public KernelAround {
 public:
   using KernelAround::KernelAround;
@@ -352,15 +353,15 @@ public:
         hashKindOfCall(op, torch::jit::last(*stack, numArguments));
     if (!kind)
       return previous.callBoxed(op, keys, stack);
-    std::optional<FormulaPtr> known = FormulaMemory::get().find(*kind);
+    std::optional<TracedCallsPtr> known = FormulaMemory::get().find(*kind);
     if (known && *known)
       return repeat(**known, *stack, numArguments);
     if (known)
       return previous.callBoxed(op, keys, stack);
-    FormulaRecording recording(torch::jit::last(*stack, numArguments));
+    CallCollector collector(torch::jit::last(*stack, numArguments));
     previous.callBoxed(op, keys, stack);
     FormulaMemory::get().store(
-        *kind, recording.finish(
+        *kind, collector.finish(
                    torch::jit::last(*stack, op.schema().returns().size())));
   }
 };

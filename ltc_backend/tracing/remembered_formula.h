@@ -4,11 +4,11 @@
 // 30 to 800 us for each call, far longer than eager's whole op. A formula sees
 // sizes, dtypes and numbers, but no values, so calls that agree in these (calls
 // of one kind) trace the same ops. The first call of a kind runs the formula
-// and records the calls that it traces; later calls of the kind repeat the
+// and remembers the calls that it traces; later calls of the kind repeat the
 // traced calls without Python.
 //
-// If the formula does something that a recording doesn't describe (it generates
-// random numbers, reads values, uses tensors other than its operands, writes in
+// If the formula does something besides tracing calls (it generates random
+// numbers, reads values, uses tensors other than its operands, writes in
 // place or falls back to eager), calls of this kind always run the formula.
 //
 //===----------------------------------------------------------------------===//
@@ -26,20 +26,21 @@
 
 namespace torch_ltc {
 
-class FormulaRecording;
+class CallCollector;
 
-/// The calling thread's open recording, or null.
-extern thread_local FormulaRecording *openRecording;
+/// Collects the calls of the formula that the thread runs; null if it runs
+/// none.
+extern thread_local CallCollector *currentCollector;
 
-void recordCall(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments,
-                const std::vector<at::Tensor> &results);
+void collectCall(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments,
+                 const std::vector<at::Tensor> &results);
 
 /// Must be called after each traced call.
 inline void noteTracedCall(const OpRecord &record,
                            c10::ArrayRef<c10::IValue> arguments,
                            const std::vector<at::Tensor> &results) {
-  if (openRecording) [[unlikely]]
-    recordCall(record, arguments, results);
+  if (currentCollector) [[unlikely]]
+    collectCall(record, arguments, results);
 }
 
 /// Remembers the formulas of these ops ("aten::trace"), whose kernels at Lazy
