@@ -45,9 +45,16 @@ def test_a_kernel_for_all_devices_is_traced() -> None:
 
 def test_the_users_kernel_for_lazy_comes_first() -> None:
     op = _define("own_kernel")
-    op.register_kernel("lazy")(lambda x: x + 100)
+
+    @op.register_kernel("lazy")
+    def kernel(x: torch.Tensor) -> torch.Tensor:
+        y = x + 100
+        y[0] += 1
+        y.view(-1)[-1] = 7
+        return y
+
     result = op(torch.zeros(2, 2, device="lazy"))
-    assert result.tolist() == [[100, 100], [100, 100]]
+    assert result.tolist() == [[101, 101], [100, 7]]
 
 
 def _define_writing(name: str, device_types: str | None) -> torch.library.CustomOpDef:
@@ -359,7 +366,7 @@ def test_results_that_are_views_of_arguments(
     compare(program, torch.arange(12.0).reshape(4, 3))
 
 
-@pytest.mark.parametrize("key", KEYS[1:3])
+@pytest.mark.parametrize("key", KEYS[:3])
 def test_a_result_that_is_an_argument(
     own_library: torch.library.Library, key: str
 ) -> None:

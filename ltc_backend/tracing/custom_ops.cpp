@@ -3,9 +3,10 @@
 // Functionalization rejects ops outside aten that write to their arguments or
 // return views of them, and runs all others below itself, where writes through
 // views have no effect (torch 2.13). This file's kernels change that: an op's
-// kernel for all devices runs on the user's tensors and is traced, like the
-// user's program; if an op only has a CPU kernel, it runs on copies, which
-// become the arguments' new values.
+// kernel for device lazy or for all devices runs on the user's tensors and is
+// traced, like the user's program; if an op only has a CPU kernel, it runs on
+// copies, which become the values of the arguments that the kernel has written,
+// whether or not the op's schema declares it.
 //
 // torch.compile checks whether an op has a kernel at Functionalize, and must
 // not see this file's kernels, which do nothing for other devices
@@ -95,21 +96,18 @@ public:
       return callWithoutFunctionalization(op, keys, stack);
     if (isComposition(op))
       return op.callBoxedForDispatchKey(DispatchKey::CPU, *stack);
-    if (!isAliased && op.hasKernelForDispatchKey(DispatchKey::Lazy))
-      return previous.callBoxed(op, keys, stack);
     if (auto key = firstKernel(op, {DispatchKey::Lazy,
                                     DispatchKey::CompositeExplicitAutograd,
                                     DispatchKey::CompositeImplicitAutograd}))
       return op.callBoxedForDispatchKey(*key, *stack);
-    if (!isAliased)
-      return previous.callBoxed(op, keys, stack);
     const std::string &name = op.schema().name();
     TORCH_CHECK_NOT_IMPLEMENTED(
         op.hasComputedKernelForDispatchKey(DispatchKey::CPU), name,
         " has no kernel for device 'lazy' or 'cpu': register one with "
         "register_kernel() or torch.library.impl().",
         opSuffix(name));
-    checkGradients(op, arguments);
+    if (isAliased)
+      checkGradients(op, arguments);
     at::AutoDispatchBelowAutograd noAutograd;
     runWritingCall(op, *stack,
                    "a custom op without a kernel for device 'lazy'");

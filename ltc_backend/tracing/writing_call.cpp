@@ -14,6 +14,8 @@
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
 
+#include <algorithm>
+#include <cstring>
 #include <list>
 
 using namespace torch_ltc;
@@ -36,9 +38,42 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
   return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
+/// The number of elements of memory from a tensor's first to its last element.
+int64_t spanOf(const Tensor &tensor) {
+  int64_t span = tensor.numel() ? 1 : 0;
+  for (int64_t dim = 0; span && dim < tensor.dim(); ++dim)
+    span += (tensor.size(dim) - 1) * tensor.stride(dim);
+  return span;
+}
+
+/// Returns a copy of a CPU tensor that has its strides, also if elements of the
+/// tensor share memory.
+Tensor copyOfMemory(const Tensor &tensor) {
+  Tensor memory =
+      tensor.as_strided({spanOf(tensor)}, {1}, tensor.storage_offset()).clone();
+  return at::empty({0}, tensor.options())
+      .set_(memory.storage(), 0, tensor.sizes(), tensor.strides());
+}
+
+/// Whether `tensor` still has the value of `before`, which had the same
+/// strides.
+bool isUnchanged(const Tensor &tensor, const Tensor &before) {
+  return tensor.sizes() == before.sizes() &&
+         tensor.strides() == before.strides() &&
+         std::memcmp(tensor.const_data_ptr(), before.const_data_ptr(),
+                     spanOf(before) * before.element_size()) == 0;
+}
+
+uint64_t versionOf(const Tensor &tensor) {
+  return tensor.is_inference() ? 0 : tensor._version();
+}
+
 /// A call of a CPU kernel that writes to its arguments. The whole memory of a
 /// written tensor is copied, so that the copies on the CPU have the arguments'
-/// strides and share memory as the arguments do.
+/// strides and share memory as the arguments do. A kernel may also write to
+/// arguments that the op's schema doesn't declare as written: such an argument
+/// is copied, too (with its whole memory only if another argument shares it),
+/// and gets the copy's value if it has changed.
 class WritingCall {
 public:
   WritingCall(const OperatorHandle &op, Stack &stack)
@@ -49,8 +84,11 @@ public:
     unwrapArguments();
     runFallback(op, stack, reason,
                 [this](const OperatorHandle &, Stack &) { runOnCpu(); });
-    for (const Memory &memory : memories)
-      if (memory.value.sizes() == memory.whole.sizes())
+    for (Memory &memory : memories)
+      if (!memory.isDeclared) {
+        if (!isUnchanged(memory.onCpu, memory.value))
+          writeCopy(memory.whole, memory.onCpu);
+      } else if (memory.value.sizes() == memory.whole.sizes())
         writeResult(memory.whole, memory.value); // keeps the tensor's strides
       else
         setValue(memory.whole, memory.value);
@@ -65,24 +103,41 @@ public:
 private:
   /// The memory of a written argument, which other arguments may share.
   struct Memory {
-    explicit Memory(const Tensor &wrapper)
+    Memory(const Tensor &wrapper, bool isDeclared)
         : whole(wholeMemory(wrapper)), storage(storageOf(wrapper)),
-          // A copy, because another tensor may contain the same value.
-          value(traceOp("aten::clone", {valueOf(whole)})) {}
+          isDeclared(isDeclared), value(valueOf(whole)) {
+      if (isDeclared) // a copy, because another tensor may have the same value
+        value = traceOp("aten::clone", {value});
+    }
 
     Tensor whole;
     c10::StorageImpl *storage;
+    /// Whether the schema declares that an argument in this memory is written.
+    bool isDeclared;
     Tensor value;
+    /// If it isn't declared: the copy that the arguments share. `value` is then
+    /// replaced by the value on the CPU.
+    Tensor onCpu;
   };
 
   /// A tensor argument and its copy on the CPU; `visit` is the tensor's index
-  /// among the tensors of all arguments.
+  /// among the tensors of all arguments. `memory` is null if the argument isn't
+  /// declared as written and shares no memory with others; then `before` is its
+  /// value on the CPU.
   struct Place {
     size_t visit;
     Tensor wrapper;
-    const Memory *memory;
+    Memory *memory;
     bool isWritten, isInList;
-    Tensor onCpu;
+    Tensor onCpu, before;
+    /// The version of `onCpu` before the call.
+    uint64_t version = 0;
+    /// Whether an earlier argument is the same tensor.
+    bool isRepeated = false;
+
+    bool isAloneAndChanged() const {
+      return !memory && !isRepeated && !isUnchanged(onCpu, before);
+    }
   };
 
   /// A result, which is the argument `wrapper` or, if `onCpu` is defined, a
@@ -91,24 +146,45 @@ private:
     size_t visit;
     Tensor wrapper;
     Tensor onCpu;
+    /// Whether the memory of `onCpu` begins with the argument's first element.
+    bool beginsAtArgument = false;
   };
 
-  const Memory *memoryOf(const Tensor &wrapper) const {
-    for (const Memory &memory : memories)
+  Memory *memoryOf(const Tensor &wrapper) {
+    for (Memory &memory : memories)
       if (memory.storage == storageOf(wrapper))
         return &memory;
     return nullptr;
   }
 
-  void unwrapArguments() {
+  /// Notes the memories of arguments that are declared as written, and those
+  /// that several arguments share.
+  void findMemories() {
     const auto &arguments = op.schema().arguments();
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (isAliased(arguments[i]))
+    for (bool pass : {true, false}) {
+      std::vector<Tensor> others;
+      for (size_t i = 0; i < arguments.size(); ++i) {
+        if (isAliased(arguments[i]) != pass)
+          continue;
         mapTensors(stack[begin + i], [&](const Tensor &tensor) {
-          if (isLazyWrapper(tensor) && !memoryOf(tensor))
-            memories.emplace_back(tensor);
+          if (!isLazyWrapper(tensor) || memoryOf(tensor))
+            return tensor;
+          bool isShared = std::ranges::any_of(others, [&](const Tensor &other) {
+            return storageOf(other) == storageOf(tensor) &&
+                   !other.is_same(tensor);
+          });
+          if (pass || isShared)
+            memories.emplace_back(tensor, pass);
+          others.push_back(tensor);
           return tensor;
         });
+      }
+    }
+  }
+
+  void unwrapArguments() {
+    findMemories();
+    const auto &arguments = op.schema().arguments();
     size_t visit = 0;
     for (size_t i = 0; i < arguments.size(); ++i)
       stack[begin + i] =
@@ -116,15 +192,12 @@ private:
             size_t here = visit++;
             if (!isLazyWrapper(tensor))
               return tensor;
-            const Memory *memory = memoryOf(tensor);
-            if (!memory)
-              return valueOf(tensor);
+            Memory *memory = memoryOf(tensor);
             bool isInList =
                 arguments[i].is_out() && stack[begin + i].isTensorList();
             places.push_back({here, tensor, memory,
-                              isWrittenArgument(arguments[i]), isInList,
-                              Tensor()});
-            return memory->value;
+                              isWrittenArgument(arguments[i]), isInList});
+            return memory ? memory->value : valueOf(tensor);
           });
   }
 
@@ -159,11 +232,24 @@ private:
 
   /// Arguments that are one tensor have one copy: eager's kernels don't resize
   /// an `out` that is also read, which they recognize by its identity.
-  Tensor copyOf(const Tensor &memory, std::list<Place>::iterator place) {
+  Tensor copyOf(const Tensor &value, std::list<Place>::iterator place) {
     for (auto other = places.begin(); other != place; ++other)
-      if (other->wrapper.is_same(place->wrapper))
+      if (other->wrapper.is_same(place->wrapper)) {
+        place->isRepeated = true;
         return other->onCpu;
-    return partOf(memory, *place);
+      }
+    if (!place->memory) {
+      place->before = value;
+      return copyOfMemory(value);
+    }
+    Memory &memory = *place->memory;
+    if (memory.isDeclared)
+      return partOf(value, *place);
+    if (!memory.onCpu.defined()) {
+      memory.value = value;
+      memory.onCpu = copyOfMemory(value);
+    }
+    return partOf(memory.onCpu, *place);
   }
 
   void runOnCpu() {
@@ -174,6 +260,7 @@ private:
         if (place == places.end() || place->visit != visit++)
           return tensor;
         place->onCpu = copyOf(tensor, place);
+        place->version = versionOf(place->onCpu);
         return (place++)->onCpu;
       });
     {
@@ -200,7 +287,7 @@ private:
   Tensor separate(const Tensor &result, size_t visit) {
     for (const Place &place : places) {
       if (place.onCpu.is_same(result)) {
-        returned.push_back({visit, place.wrapper, Tensor()});
+        returned.push_back({visit, place.wrapper});
         return Tensor();
       }
       if (!result.defined() || !result.has_storage() ||
@@ -208,7 +295,7 @@ private:
         continue;
       if (result.scalar_type() != place.wrapper.scalar_type())
         return result.clone();
-      returned.push_back({visit, place.wrapper, result});
+      returned.push_back({visit, place.wrapper, result, !place.memory});
       return Tensor();
     }
     return result;
@@ -219,24 +306,40 @@ private:
   static Tensor viewFor(const Returned &view) {
     if (!view.onCpu.defined())
       return view.wrapper;
-    int64_t begin = wholeMemory(view.wrapper).sym_storage_offset().expect_int();
+    const Tensor first =
+        view.beginsAtArgument ? view.wrapper : wholeMemory(view.wrapper);
+    int64_t begin = first.sym_storage_offset().expect_int();
     return view.wrapper.as_strided(view.onCpu.sizes(), view.onCpu.strides(),
                                    begin + view.onCpu.storage_offset());
   }
 
+  static void writeCopy(const Tensor &wrapper, const Tensor &onCpu) {
+    Tensor value = makeTensor(HostData::copyOf(onCpu));
+    setGeometry(value, onCpu.strides());
+    writeResult(wrapper, std::move(value));
+  }
+
   void finish(const Place &place) const {
+    if (place.isAloneAndChanged() ||
+        (place.isWritten && // a resized `out=`
+         place.onCpu.sizes() != place.wrapper.sizes()))
+      writeCopy(place.wrapper, place.onCpu);
     if (!place.isWritten)
-      return;
-    if (place.onCpu.sizes() != place.wrapper.sizes()) { // a resized `out=`
-      Tensor value = makeTensor(HostData::copyOf(place.onCpu));
-      setGeometry(value, place.onCpu.strides());
-      writeResult(place.wrapper, std::move(value));
-    }
+      return countWrites(place);
     // torch's kernels at ADInplaceOrView don't count writes to lists passed as
     // `out=` (2.13).
     bool isCounted = !place.isInList &&
                      op.hasKernelForDispatchKey(DispatchKey::ADInplaceOrView);
     if (!isCounted && !place.wrapper.is_inference())
+      place.wrapper.unsafeGetTensorImpl()->bump_version();
+  }
+
+  /// Increments the version of an argument that isn't declared as written by
+  /// the number of ops that wrote to it.
+  void countWrites(const Place &place) const {
+    if (place.isRepeated || place.wrapper.is_inference())
+      return;
+    for (uint64_t n = versionOf(place.onCpu); n > place.version; --n)
       place.wrapper.unsafeGetTensorImpl()->bump_version();
   }
 

@@ -32,7 +32,8 @@ bool isLazyWrapper(const at::Tensor &tensor);
 
 /// Runs the op's CPU kernel on copies of its arguments, which have the
 /// arguments' strides and share memory as the arguments do, and writes the new
-/// values into the arguments. Replaces the arguments in `stack`, functional
+/// values into the arguments, also into those that the schema doesn't declare
+/// as written. Replaces the arguments in `stack`, functional
 /// wrappers as the user holds them, by the results.
 void runWritingCall(const c10::OperatorHandle &op, torch::jit::Stack &stack,
                     const std::string &reason);

@@ -1,12 +1,10 @@
 """Supports custom ops (`torch.library.custom_op`) whose Python kernel is for all devices.
 
-PyTorch calls such a kernel below functionalization, where an in-place write through a
-view changes only the view (torch 2.13). Our kernel for device lazy enables
+Below functionalization, an in-place write through a view changes only the view (torch
+2.13), and calls on tensor subclasses arrive there. Our kernel for device lazy enables
 functionalization again before it calls the Python kernel, so that the kernel's ops are
-traced like the rest of the program.
-
-Ops that write to their arguments, however they are defined, have kernels from
-ltc_backend/tracing/custom_ops.cpp.
+traced like the rest of the program. Other calls, and all ops that declare that they write
+to arguments, arrive at ltc_backend/tracing/custom_ops.cpp.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ def _value(tensor: torch.Tensor) -> torch.Tensor:
 
 def _kernel(definition: Any) -> Callable:
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        is_called_by_mode = any(
+        is_wrapped = any(
             isinstance(leaf, torch.Tensor) and torch._is_functional_tensor(leaf)
             for leaf in tree_leaves((args, kwargs))
         )
@@ -58,7 +56,7 @@ def _kernel(definition: Any) -> Callable:
             result,
             lambda: inspect.getmodule(definition._backend_fns[None]),
         )
-        if is_called_by_mode:
+        if is_wrapped:
             return result
         return tree_map_only(torch.Tensor, _value, result)
 
