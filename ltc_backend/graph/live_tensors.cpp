@@ -379,7 +379,9 @@ void torch_ltc::keepGeometry(const at::Tensor &value,
            !keys.has(c10::DispatchKey::Python);
   };
   if (!value.is_same(previous) && isValue(value) && isValue(previous) &&
-      value.strides() != previous.strides() && !hasRepeatedElements(previous))
+      (value.strides() != previous.strides() ||
+       value.storage_offset() != previous.storage_offset()) &&
+      !hasRepeatedElements(previous))
     setGeometry(value, previous.strides(), previous.storage_offset());
 }
 

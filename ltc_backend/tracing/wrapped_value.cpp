@@ -42,8 +42,17 @@ void torch_ltc::setValue(const at::Tensor &tensor, const at::Tensor &value) {
   // because a view is an inference tensor if its base's value is one. So a
   // value that was computed from normal tensors is converted.
   bool isOtherKind = tensor.is_inference() && !value.is_inference();
-  functionalization::replace_(tensor,
-                              isOtherKind ? inferenceValue(value) : value);
+  at::Tensor replacement = isOtherKind ? inferenceValue(value) : value;
+  // An op's result has no storage offset, but results of `select_scatter` and
+  // similar ops have, although they aren't views.
+  c10::SymInt offset = tensor.sym_storage_offset();
+  if (offset != 0 && functionalization::isBaseTensor(tensor) &&
+      value.strides() == tensor.strides() &&
+      value.storage_offset() != offset.expect_int()) {
+    replacement = withValueOf(replacement);
+    setGeometry(replacement, value.strides(), offset.expect_int());
+  }
+  functionalization::replace_(tensor, replacement);
   functionalization::commit_update(tensor);
   functionalization::sync(tensor);
   if (!functionalization::isBaseTensor(tensor))

@@ -210,6 +210,7 @@ STRIDE_RULES = (
     "memory_format",
     "input_format",
     "constant_pad",
+    "convolution",
     "batch_norm",
     "cat",
     "stack",

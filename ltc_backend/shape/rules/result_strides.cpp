@@ -4,6 +4,7 @@
 
 #include "ir/op_record.h"
 #include "shape/rules/arguments.h"
+#include "shape/rules/convolution_strides.h"
 #include "shape/rules/fft_strides.h"
 
 #include <ATen/ExpandUtils.h>
@@ -421,6 +422,8 @@ Strides torch_ltc::resultStrides(StrideRule rule,
     return constantPadStrides(named, arguments, resultSizes);
   case StrideRule::Fft:
     return fftStrides(named, resultSizes);
+  case StrideRule::Convolution:
+    return convolutionStrides(named, resultSizes);
   case StrideRule::BatchNorm:
     return batchNormStrides(named, resultSizes);
   case StrideRule::Contiguous:
