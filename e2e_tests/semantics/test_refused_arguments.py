@@ -28,6 +28,10 @@ def _batch_norm(
     return call
 
 
+def _complex(device: str) -> torch.Tensor:
+    return torch.ones(2, 3, 4, dtype=torch.complex64).to(device)
+
+
 def _squeezed_leaf(device: str) -> torch.Tensor:
     leaf = torch.ones(1, 2, device=device, requires_grad=True)
     view = leaf[0]
@@ -114,6 +118,13 @@ CASES: dict[str, Callable] = {
     "normal_ of a negative deviation": _filled("normal_", torch.float32, 0, -1),
     "uniform_ of integers": _filled("uniform_", torch.int64),
     "bernoulli of integers": lambda d: torch.ones(3, dtype=torch.int64).to(d).bernoulli(),
+    "bernoulli of complex": lambda d: torch.ones(3, dtype=torch.complex64).to(d).bernoulli(),
+    "max_pool1d of integers": lambda d: F.max_pool1d(torch.ones(2, 4, dtype=torch.int64).to(d), 2),
+    "max_pool1d of bools": lambda d: F.max_pool1d(torch.ones(2, 4, dtype=torch.bool).to(d), 2),
+    "max_pool1d of integers by 0": lambda d: F.max_pool1d(torch.ones(2, 4, dtype=torch.int64).to(d), 0),
+    "batch_norm of complex": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d), training=True),
+    "batch_norm of complex, evaluated": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d)),
+    "instance_norm of complex": lambda d: F.instance_norm(_complex(d)),
     "dropout of integers": lambda d: F.dropout(torch.ones(3, dtype=torch.int64).to(d)),
     "full of nan": _made("full", _NAN, torch.int64),
     "large full of nan": _made("large full", _NAN, torch.int64),

@@ -14,6 +14,7 @@
 #include <ATen/ops/_native_batch_norm_legit.h>
 #include <ATen/ops/batch_norm_native.h>
 #include <ATen/ops/group_norm_native.h>
+#include <ATen/ops/max_pool1d_native.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -95,6 +96,19 @@ void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
       c10::Dispatcher::singleton().findSchemaOrThrow(
           "aten::_native_batch_norm_legit", "");
   legit.callBoxed(stack);
+}
+
+/// The kernel of `max_pool1d`. torch's composite only calls a kernel without
+/// indices for CPU tensors without gradient; that kernel supports no integers.
+at::Tensor maxPool1d(const at::Tensor &self, at::IntArrayRef kernel,
+                     at::IntArrayRef stride, at::IntArrayRef padding,
+                     at::IntArrayRef dilation, bool ceil) {
+  if (!c10::isFloatingType(self.scalar_type()) &&
+      self.layout() == c10::kStrided && !hasSymbolicSizes(self))
+    at::native::max_pool1d(
+        at::zeros(self.sizes(), self.options().device(at::kCPU)), kernel,
+        stride, padding, dilation, ceil); // raises eager's error
+  return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil);
 }
 
 void copyOut(at::Tensor &out, const at::Tensor &result) {
@@ -382,6 +396,7 @@ private:
 void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("batch_norm", TORCH_FN(batchNorm));
   library.impl("group_norm", TORCH_FN(groupNorm));
+  library.impl("max_pool1d", TORCH_FN(maxPool1d));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
   library.impl("native_batch_norm",
                torch::CppFunction::makeFromBoxedFunction<&nativeBatchNorm>());

@@ -243,8 +243,10 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
                      std::optional<at::Generator> generator) {
   at::ScalarType dtype = probabilities.scalar_type();
   TORCH_CHECK_NOT_IMPLEMENTED(
-      c10::isFloatingType(dtype),
-      "\"bernoulli_tensor_cpu_p_\" not implemented for '", dtype, "'");
+      c10::isFloatingType(dtype) ||
+          (probabilities.numel() == 0 && !c10::isComplexType(dtype)),
+      "\"bernoulli_tensor_cpu_", c10::isComplexType(dtype) ? "self" : "p",
+      "_\" not implemented for '", dtype, "'");
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
   at::Tensor uniform = drawn(

@@ -268,6 +268,8 @@ private:
   c10::WarningHandler *outer;
 };
 
+/// Throws eager's error if eager's kernel doesn't support a dtype. Returns
+/// whether it accepts the call.
 bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results,
              Check check) {
   const c10::OperatorHandle &op = *call.record.handle;
@@ -285,7 +287,7 @@ bool isTaken(const OpCall &call, c10::ArrayRef<ResultShape> results,
   try {
     op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack);
   } catch (const c10::NotImplementedError &) {
-    return false;
+    throw;
   } catch (const c10::Error &error) {
     // what() would look up the symbols of a backtrace, which takes 10 ms.
     return check == Check::unsized &&
