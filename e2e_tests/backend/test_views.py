@@ -71,6 +71,19 @@ def test_data_swaps() -> None:
     assert parameter.tolist() == [2] * 3
 
 
+@pytest.mark.parametrize(
+    "other", [lambda x: x[:2], lambda x: x.view(2, 2), torch.detach]
+)
+def test_shared_memory_is_not_resized(other) -> None:
+    x = torch.zeros(4, device="lazy") + 1
+    view = other(x)
+    for tensor in (x, view):
+        with pytest.raises(RuntimeError, match=r"resize_ to sizes \[9\] would enlarge"):
+            tensor.resize_(9)
+    view.add_(1)
+    assert x.sum().item() == 4 + view.numel()
+
+
 def test_resize() -> None:
     lazy = torch.arange(6.0).to("lazy")
     lazy.resize_(2, 2)

@@ -136,6 +136,18 @@ def test_location_of_another_lazy_device_is_rejected() -> None:
         through_file(torch.ones(1), map_location="lazy:1")
 
 
+@pytest.mark.parametrize("of", [torch.Tensor.untyped_storage, torch.Tensor.storage])
+def test_storage_without_its_tensor(of) -> None:
+    """It is loaded on the CPU: a lazy storage belongs to a tensor."""
+    loaded = []
+    for device in ("cpu", "lazy"):
+        file = io.BytesIO()
+        torch.save([of(torch.arange(4.0).to(device))], file)
+        file.seek(0)
+        loaded.append([list(s) for s in torch.load(file, weights_only=False)])
+    assert loaded[0] == loaded[1]
+
+
 def test_one_sync_saves_a_whole_step() -> None:
     model, _ = _trained()
     before = torch_ltc.metrics()["executions"]

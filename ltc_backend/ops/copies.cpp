@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "events/op_error.h"
 #include "execution/assumed_truths.h"
 #include "execution/recording.h"
 #include "graph/inference_tensors.h"
@@ -232,10 +233,11 @@ public:
     int64_t end = count ? offset + count : 0;
     leavePythonStorage(self);
     if (end > memorySize(self)) {
-      // If other tensors share the memory, torch's kernel handles the call:
-      // these tensors would have to see the memory grow, too.
-      if (self.storage().use_count() > 1)
-        return previous.callBoxed(op, keys, stack);
+      TORCH_CHECK(self.storage().use_count() == 1, "resize_ to sizes ",
+                  c10::IntArrayRef(sizes),
+                  " would enlarge memory that other tensors share, which "
+                  "device 'lazy' doesn't support: call it on a clone().",
+                  opSuffix("aten::resize_"));
       grow(self, end);
     }
     self.as_strided_(sizes, strides, offset);

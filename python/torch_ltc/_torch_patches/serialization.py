@@ -275,7 +275,13 @@ def _wrap_deep_copy(original: Callable) -> Callable:
 
 
 def _tag(storage: Any) -> str | None:
-    return getattr(_untyped(storage), _TAG, None)
+    """Returns the location of a storage, which represents a lazy tensor's storage or is
+    one: a program may save the storage of a tensor without the tensor."""
+    untyped = _untyped(storage)
+    is_lazy = (
+        isinstance(untyped, torch.UntypedStorage) and untyped.device.type == "lazy"
+    )
+    return getattr(untyped, _TAG, "lazy:0" if is_lazy else None)
 
 
 def _deserialize(storage: Any, location: str) -> Any:
