@@ -208,3 +208,34 @@ def test_accumulating_into_repeated_elements_is_rejected() -> None:
     with pytest.raises(RuntimeError, match="more than one element of the written-to"):
         lazy[:1].expand(5, 5).index_put_((rows(lazy),), ones, accumulate=True)
     assert torch.equal(lazy.cpu(), source())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x: x.add_(1),
+        lambda x: x.mul_(2).sub_(1),
+        lambda x: x.clamp_(max=2.5),
+        lambda x: x.sqrt_(),
+        lambda x: x.addcmul_(x + 1, x - 1),
+        lambda x: x.fill_(3),
+        lambda x: x.copy_(x * 2),
+    ],
+)
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.as_strided((3, 2), (1, 1)),
+        lambda x: x.as_strided((2, 3), (2, 1), 1),
+        lambda x: x.unfold(0, 3, 2),
+    ],
+)
+def test_writes_to_windows_that_overlap(view: Callable, write: Callable) -> None:
+    """Eager accepts them, and reads what it has written to an earlier element."""
+
+    def program(x: torch.Tensor) -> list:
+        windows = view(x)
+        write(windows)
+        return [windows, x]
+
+    compare(program, torch.arange(1.0, 8.0))

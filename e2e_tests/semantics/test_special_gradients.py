@@ -271,3 +271,31 @@ def test_a_pool_in_3d_that_is_linear_has_a_second_derivative_of_zero(
         (first,) = torch.autograd.grad(op(x, 2).sum(), x, create_graph=True)
         (second,) = torch.autograd.grad(first.sum(), x)
         assert not second.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize(
+    "function", [torch.linalg.eig, lambda x: torch.linalg.eigh(x @ x.mH)]
+)
+def test_a_loss_of_the_phase_of_eigenvectors(
+    function: Callable, dtype: torch.dtype
+) -> None:
+    """Eager raises an error if the loss depends on the phase, which is arbitrary."""
+
+    def gradient(x: torch.Tensor, measure: Callable) -> torch.Tensor:
+        values, vectors = function(x)
+        loss = measure(vectors).sum() + values.abs().sum()
+        (result,) = torch.autograd.grad(loss, x)
+        return result.cpu()
+
+    x = torch.randn(3, 3, dtype=dtype, generator=torch.Generator().manual_seed(1))
+    x.requires_grad_()
+    lazy = x.detach().to("lazy").requires_grad_()
+    assert_close(gradient(lazy, torch.abs), gradient(x, torch.abs))
+    if not function(x)[1].is_complex():
+        return
+    for tensor in (x, lazy):
+        with pytest.raises(
+            RuntimeError, match="_backward: The eigenvectors in the com"
+        ):
+            gradient(tensor, torch.real)

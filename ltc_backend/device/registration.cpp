@@ -339,7 +339,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerLstmCell(*autograd);
   registerRecurrence(*autograd);
   registerCtcLossAutograd(*autograd);
-  registerReductionGradients();
+  registerValueDependentGradients();
   registerViewCopies(ops);
   registerUnsafeSplits();
   registerInferenceComposites(ops);

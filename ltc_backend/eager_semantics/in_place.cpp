@@ -86,6 +86,11 @@ public:
     }
     if (isChecked)
       checkOverlaps(self, arguments);
+    // Eager's kernel reads what it has written to an earlier element.
+    if (!hasSymbolicSizes(self) && !self.is_contiguous() &&
+        mayOverlap(self.sizes(), self.strides()))
+      return runWritingCall(op, *stack,
+                            "elements of the written tensor share memory");
     bool fits = isElementwise && fitsInPlace(*record, arguments, &isDense);
     at::Tensor written = self;
     at::Tensor value;

@@ -59,6 +59,21 @@ bool isOnLazy(const at::Tensor &tensor) { return tensor.device().is_lazy(); }
 
 } // namespace
 
+bool torch_ltc::mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
+  c10::SmallVector<std::pair<int64_t, int64_t>, 6> dims; // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] > 1)
+      dims.emplace_back(strides[i], sizes[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t reach = 0;
+  for (auto [stride, size] : dims) {
+    if (stride <= reach)
+      return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 void torch_ltc::checkWrittenDevice(const at::Tensor &written,
                                    c10::ArrayRef<c10::IValue> arguments,
                                    const std::string &opName) {

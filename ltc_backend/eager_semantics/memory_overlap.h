@@ -38,6 +38,10 @@ void checkReadDevices(const at::Tensor &written,
                       c10::ArrayRef<c10::IValue> arguments,
                       const std::string &opName);
 
+/// Whether elements of a tensor may share a position in memory. False if each
+/// stride exceeds the extent of the inner dims, as in the usual views.
+bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides);
+
 /// Whether several elements of `written` share one position in memory.
 bool isWrittenTwice(const at::Tensor &written);
 

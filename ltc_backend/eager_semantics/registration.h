@@ -36,8 +36,9 @@ void registerViewInverses();
 /// different dtype; see math_bits.cpp and reinterpreting_views.cpp.
 void registerMathBits();
 void registerReinterpretingViews();
-/// Registers kernels at key AutogradLazy; see reduction_gradients.cpp.
-void registerReductionGradients();
+/// Registers kernels at key AutogradLazy; see
+/// value_dependent_gradients.cpp.
+void registerValueDependentGradients();
 void registerViewCopies(const AtenOps &ops);
 /// Registers kernels at key Functionalize for ops without one; see
 /// inference_composites.cpp.

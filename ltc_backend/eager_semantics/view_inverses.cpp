@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "graph/live_tensors.h"
 #include "tracing/boxed_kernels.h"
@@ -214,23 +215,6 @@ private:
     return withElements(base, mutated, at::view_copy(last, base.sizes()));
   }
 };
-
-/// Whether elements of a view may share a position in memory. False if each
-/// stride exceeds the extent of the inner dims, as in the usual views.
-bool mayOverlap(at::IntArrayRef sizes, at::IntArrayRef strides) {
-  std::vector<std::pair<int64_t, int64_t>> dims; // stride, size
-  for (size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] > 1)
-      dims.emplace_back(strides[i], sizes[i]);
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;
-  for (auto [stride, size] : dims) {
-    if (stride <= reach)
-      return true;
-    reach += stride * (size - 1);
-  }
-  return false;
-}
 
 using MakeView = ViewMetaPtr (*)(ViewMetaPtr recorded,
                                  c10::ArrayRef<c10::IValue> arguments,

@@ -21,12 +21,12 @@
 #include "graph/torch_dispatch.h"
 #include "ir/op_counters.h"
 #include "ir/tensor_arguments.h"
-#include "ops/checked_zero.h"
 #include "ops/masked_write.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
 #include "tracing/argument_walk.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/checked_zero.h"
 #include "tracing/trace.h"
 #include "tracing/writing_call.h"
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "graph/torch_dispatch.h"
-#include "ops/checked_zero.h"
 #include "ops/registration.h"
+#include "tracing/checked_zero.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,7 +1,7 @@
 //===- checked_zero.h - A check of values in the program --------*- C++ -*-===//
 
-#ifndef TORCH_LTC_OPS_CHECKED_ZERO_H
-#define TORCH_LTC_OPS_CHECKED_ZERO_H
+#ifndef TORCH_LTC_TRACING_CHECKED_ZERO_H
+#define TORCH_LTC_TRACING_CHECKED_ZERO_H
 
 #include <ATen/Functions.h>
 
@@ -19,4 +19,4 @@ inline at::Tensor checkedZero(const at::Tensor &condition,
 
 } // namespace torch_ltc
 
-#endif // TORCH_LTC_OPS_CHECKED_ZERO_H
+#endif // TORCH_LTC_TRACING_CHECKED_ZERO_H

@@ -1,4 +1,4 @@
-//===- reduction_gradients.cpp - The gradients of reductions --------------===//
+//===- value_dependent_gradients.cpp - Gradients that read values ---------===//
 //
 // For a tensor with a functional wrapper, torch computes some gradients by
 // formulas that avoid reading values. If values are NaN or infinite, or
@@ -16,11 +16,16 @@
 //   0 instead of selecting 0, and the product with NaN or infinity is NaN.
 // - `masked_select`: eager writes the gradient to a tensor with the strides of
 //   the operand. With a wrapper, torch creates a row-major tensor.
+// - `linalg.eig` and `linalg.eigh`: eager raises an error if the loss depends
+// on
+//   the phase of complex eigenvectors. With a wrapper, torch doesn't check
+//   this.
 //
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/checked_zero.h"
 #include "tracing/writing_call.h"
 
 #include <ATen/Functions.h>
@@ -34,6 +39,8 @@ using namespace torch_ltc;
 using at::Tensor;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using torch::autograd::generated::LinalgEigBackward0;
+using torch::autograd::generated::LinalgEighBackward0;
 using torch::autograd::generated::MaskedSelectBackward0;
 using torch::autograd::generated::MaxBackward1;
 using torch::autograd::generated::MinBackward1;
@@ -49,9 +56,11 @@ public:
 
   variable_list operator()(const variable_list &outputs,
                            const variable_list &inputs) final {
-    if (!outputs[0].defined() || !inputs[0].defined())
+    // The gradient of the last result, which is the only one of most ops.
+    const Tensor &grad = inputs.back();
+    if (!outputs[0].defined() || !grad.defined())
       return outputs;
-    return {replaced(outputs[0], inputs[0])};
+    return {replaced(outputs[0], grad)};
   }
 
   /// Does nothing, so that compiled autograd traces torch's own node without
@@ -65,7 +74,7 @@ protected:
 private:
   /// Returns the operand's gradient as eager computes it. `computed`: the
   /// operand's gradient by torch's formula for tensors with a wrapper. `grad`:
-  /// the gradient of the node's result.
+  /// the gradient of the node's last result.
   virtual Tensor replaced(const Tensor &computed, const Tensor &grad) = 0;
 };
 
@@ -136,6 +145,36 @@ class SelectionGradient final : public GradientHook {
   }
 };
 
+/// A hook on `LinalgEigBackward0` and `LinalgEighBackward0`.
+template <typename Backward>
+class EigenvectorGradient final : public GradientHook {
+  using GradientHook::GradientHook;
+
+  Tensor replaced(const Tensor &computed, const Tensor &grad) override {
+    constexpr bool isHermitian = std::is_same_v<Backward, LinalgEighBackward0>;
+    auto *backward = static_cast<Backward *>(node);
+    Tensor vectors = backward->eigenvectors_.unpack(node->getptr());
+    if (!vectors.is_complex())
+      return computed;
+    Tensor phases =
+        at::imag(at::matmul(vectors.mH(), grad).diagonal(/*offset=*/0, -2, -1));
+    static const std::string message =
+        std::string(isHermitian ? "linalg_eigh_backward"
+                                : "linalg_eig_backward") +
+        ": The eigenvectors in the complex case are specified up to "
+        "multiplication by e^{i phi}. The specified loss function depends on "
+        "this quantity, so it is ill-defined.";
+    Tensor checked =
+        computed + checkedZero(phases.abs() <= 1e-2, message.c_str());
+    // The gradient of a real operand is the real part of a complex tensor.
+    return checked.strides() == computed.strides()
+               ? checked
+               : at::empty_strided(computed.sizes(), computed.strides(),
+                                   computed.options())
+                     .copy_(checked);
+  }
+};
+
 /// Adds a hook to the node of each result.
 template <typename Hook> class WithHook final : public KernelAround {
 public:
@@ -158,10 +197,12 @@ template <typename Hook> void addHook(const c10::OperatorName &name) {
 
 } // namespace
 
-void torch_ltc::registerReductionGradients() {
+void torch_ltc::registerValueDependentGradients() {
   addHook<ProductGradient>({"aten::prod", ""});
   addHook<ProductGradient>({"aten::prod", "dim_int"});
   addHook<ExtremumGradient<MaxBackward1>>({"aten::max", ""});
   addHook<ExtremumGradient<MinBackward1>>({"aten::min", ""});
   addHook<SelectionGradient>({"aten::masked_select", ""});
+  addHook<EigenvectorGradient<LinalgEigBackward0>>({"aten::linalg_eig", ""});
+  addHook<EigenvectorGradient<LinalgEighBackward0>>({"aten::_linalg_eigh", ""});
 }
