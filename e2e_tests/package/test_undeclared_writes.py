@@ -3,7 +3,7 @@ eager PyTorch doesn't check this, so programs rely on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -63,6 +63,22 @@ def test_writes_that_the_schema_does_not_declare(
         return [*results, by_numpy(parts), y, *parts, *copies, y._version]
 
     compare(program, torch.arange(12.0).reshape(4, 3))
+
+
+@pytest.mark.parametrize("view", [lambda x: x.conj(), lambda x: x.imag, lambda x: x])
+def test_a_returned_argument_that_shares_memory(
+    own_library: torch.library.Library, view: Callable
+) -> None:
+    """The result is the argument itself, not a view of another argument."""
+    own_library.define("second(Tensor x, Tensor y) -> Tensor")
+    own_library.impl("second", lambda x, y: y, "CPU")
+
+    def program(x: torch.Tensor) -> list:
+        y = x * 2
+        result = torch.ops.torch_ltc_undeclared.second(y, view(y))
+        return [result.clone(), result.mul_(3), y]
+
+    compare(program, torch.tensor([1 + 2j, 3 - 4j]))
 
 
 @pytest.mark.parametrize("device_types", [None, "cpu"])

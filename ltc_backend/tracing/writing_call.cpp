@@ -129,7 +129,7 @@ private:
     Tensor wrapper;
     Memory *memory;
     bool isWritten, isInList;
-    Tensor onCpu, before;
+    Tensor onCpu = {}, before = {};
     /// The version of `onCpu` before the call.
     uint64_t version = 0;
     /// Whether an earlier argument is the same tensor.
@@ -145,7 +145,7 @@ private:
   struct Returned {
     size_t visit;
     Tensor wrapper;
-    Tensor onCpu;
+    Tensor onCpu = {};
     /// Whether the memory of `onCpu` begins with the argument's first element.
     bool beginsAtArgument = false;
   };
@@ -283,22 +283,30 @@ private:
 
   /// If the result is an argument or a view of one, notes the result in
   /// `returned` and returns an undefined tensor, because the result must not
-  /// become a new tensor. A view with a different dtype is copied.
+  /// become a new tensor. A view with a different dtype, or with bits, is
+  /// copied.
   Tensor separate(const Tensor &result, size_t visit) {
+    auto same = std::ranges::find_if(places, [&](const Place &place) {
+      return place.onCpu.is_same(result);
+    });
+    if (same != places.end()) {
+      returned.push_back({visit, same->wrapper});
+      return Tensor();
+    }
+    if (!result.defined() || !result.has_storage())
+      return result;
+    bool isView = false;
     for (const Place &place : places) {
-      if (place.onCpu.is_same(result)) {
-        returned.push_back({visit, place.wrapper});
-        return Tensor();
-      }
-      if (!result.defined() || !result.has_storage() ||
-          !result.storage().is_alias_of(place.onCpu.storage()))
+      if (!result.storage().is_alias_of(place.onCpu.storage()))
         continue;
-      if (result.scalar_type() != place.wrapper.scalar_type())
-        return result.clone();
+      isView = true;
+      if (result.scalar_type() != place.wrapper.scalar_type() ||
+          result.is_conj() || result.is_neg())
+        continue;
       returned.push_back({visit, place.wrapper, result, !place.memory});
       return Tensor();
     }
-    return result;
+    return isView ? result.clone() : result;
   }
 
   /// The result is a view of a copy of the user's tensor. Returns the same view
