@@ -49,8 +49,11 @@ int64_t spanOf(const Tensor &tensor) {
 /// Returns a copy of a CPU tensor that has its strides, also if elements of the
 /// tensor share memory.
 Tensor copyOfMemory(const Tensor &tensor) {
-  Tensor memory =
-      tensor.as_strided({spanOf(tensor)}, {1}, tensor.storage_offset()).clone();
+  // In pooled memory, whose pages exist already: allocating them would take
+  // longer than the copy.
+  Tensor memory = HostData::copyOf(tensor.as_strided({spanOf(tensor)}, {1},
+                                                     tensor.storage_offset()))
+                      ->sharedTensor();
   return at::empty({0}, tensor.options())
       .set_(memory.storage(), 0, tensor.sizes(), tensor.strides());
 }
