@@ -3,8 +3,9 @@
 // If a program reads `corpus[i : i + n]` with a varying n, the corpus has the
 // same number of rows in all traces, but n, whose stand-ins are large, must
 // stay below that number. So the constant size becomes a symbol as well, like
-// the size that bounds `k` of `topk(x, k)` or the padding of
-// `reflection_pad1d`.
+// the size that bounds `k` of `topk(x, k)`, the padding of `reflection_pad1d`,
+// or the windows of a convolution or a pooling. The rows of `x.view(-1, 12)`
+// follow from the sizes of x, so these become symbols.
 //
 //===----------------------------------------------------------------------===//
 
