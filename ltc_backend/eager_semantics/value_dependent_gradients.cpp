@@ -17,8 +17,7 @@
 // - `masked_select`: eager writes the gradient to a tensor with the strides of
 //   the operand. With a wrapper, torch creates a row-major tensor.
 // - `linalg.eig` and `linalg.eigh`: eager raises an error if the loss depends
-// on
-//   the phase of complex eigenvectors. With a wrapper, torch doesn't check
+//   on the phase of complex eigenvectors. With a wrapper, torch doesn't check
 //   this.
 //
 //===----------------------------------------------------------------------===//
