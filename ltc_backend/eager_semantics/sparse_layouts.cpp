@@ -31,14 +31,6 @@ namespace {
 
 namespace functional = at::functionalization::impl;
 
-/// A kernel that wraps the current kernel of an op and key.
-class Around : public KernelAround {
-public:
-  using KernelAround::KernelAround;
-
-protected:
-};
-
 void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
   runSparseFallback(op, *stack);
 }
@@ -46,8 +38,8 @@ void sparseFallbackKernel(const OperatorHandle &op, Stack *stack) {
 /// Calls torch's CPU kernel of an op that doesn't read elements. Because the op
 /// may create the first sparse tensor, first registers the kernels for sparse
 /// tensors.
-struct AsOnCpu final : Around {
-  using Around::Around;
+struct AsOnCpu final : KernelAround {
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -69,9 +61,9 @@ void unwrap(IValue &value) {
 
 /// Wraps `_to_copy`, so that a move of a sparse tensor to or from this device
 /// doesn't run as a fallback.
-class ToCopy final : public Around {
+class ToCopy final : public KernelAround {
 public:
-  using Around::Around;
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -104,10 +96,10 @@ private:
 
 /// The kernel of `_sparse_csr_tensor_unsafe` and similar ops. torch's composite
 /// supports a fixed list of devices without `lazy` (2.13).
-class MakeCompressed final : public Around {
+class MakeCompressed final : public KernelAround {
 public:
   MakeCompressed(at::Layout layout, c10::SafeKernelFunction previous)
-      : Around(std::move(previous)), layout(layout) {}
+      : KernelAround(std::move(previous)), layout(layout) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -139,8 +131,8 @@ private:
 /// Wraps an op that assembles a sparse tensor, at key Functionalize. Skips
 /// functionalization, so that indices and values keep their functional wrappers
 /// in the sparse tensor.
-struct KeepWrapped final : Around {
-  using Around::Around;
+struct KeepWrapped final : KernelAround {
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -154,8 +146,8 @@ struct KeepWrapped final : Around {
 /// Wraps ops that may return a sparse or quantized tensor for dense operands,
 /// at key Functionalize. Removes functionalization's wrapper from such a
 /// result: with the wrapper, it would be read-only.
-struct UnwrapSparse final : Around {
-  using Around::Around;
+struct UnwrapSparse final : KernelAround {
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
@@ -173,8 +165,8 @@ struct UnwrapSparse final : Around {
 /// Wraps in-place ops at key Functionalize. Calls on a sparse, quantized or
 /// nested tensor bypass functionalization, which rejects them if another
 /// operand is dense.
-struct WriteSparse final : Around {
-  using Around::Around;
+struct WriteSparse final : KernelAround {
+  using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {

@@ -73,10 +73,14 @@ private:
     return column;
   }
 
+  static bool isConstant(const Column &column) {
+    return std::ranges::min(column) == std::ranges::max(column);
+  }
+
   SizeExpression addSymbol(uint32_t slot, const Column &column) {
     int64_t multiple = 1;
     // A constant column would be a multiple of itself.
-    if (asMultiples && std::ranges::min(column) != std::ranges::max(column))
+    if (asMultiples && !isConstant(column))
       multiple =
           std::accumulate(column.begin(), column.end(), int64_t(0),
                           [](int64_t a, int64_t b) { return std::gcd(a, b); });
@@ -255,11 +259,9 @@ private:
     if (number.kind == NumberSlot::Kind::Integer)
       if (auto value = fitViewedSize(number, column))
         return value;
-    if (boundsVary >= Bounds::Equal)
-      for (const SizeCandidate &symbol : symbols)
-        if (graph.sizeSymbols[symbol.term.index].isBound() &&
-            valuesOf(symbol) == column)
-          return sizeOf(symbol);
+    if (boundsVary >= Bounds::Equal && isConstant(column))
+      if (auto bound = fitBound(column))
+        return bound;
     if (number.kind == NumberSlot::Kind::Integer &&
         bounds.integers.contains(number.index))
       return fitBound(column);

@@ -307,10 +307,6 @@ private:
     return value.isTensor() && value.toTensor().defined() &&
            value.toTensor().is_cpu() && value.toTensor().dim() == 1;
   }
-
-  static int64_t versionOf(const at::Tensor &tensor) {
-    return tensor.is_inference() ? 0 : tensor._version();
-  }
 };
 
 } // namespace

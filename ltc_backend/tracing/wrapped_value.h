@@ -32,6 +32,12 @@ inline bool hasSymbolicSizes(const at::Tensor &tensor) {
          tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
 }
 
+/// The number of writes to the tensor; 0 for an inference tensor, which doesn't
+/// count them.
+inline int64_t versionOf(const at::Tensor &tensor) {
+  return tensor.is_inference() ? 0 : tensor._version();
+}
+
 /// Whether a shortcut that traces an op directly accepts `tensor` as an operand
 /// of type `dtype`. Transforms of torch.func and forward-mode gradients need
 /// torch's own implementation of the op.

@@ -10,6 +10,7 @@
 #include "tracing/trace.h"
 #include "tracing/wrapped_value.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
 #include <ATen/Functions.h>
@@ -38,12 +39,11 @@ c10::StorageImpl *storageOf(const Tensor &wrapper) {
   return wrapper.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// The number of elements of memory from a tensor's first to its last element.
-int64_t spanOf(const Tensor &tensor) {
-  int64_t span = tensor.numel() ? 1 : 0;
-  for (int64_t dim = 0; span && dim < tensor.dim(); ++dim)
-    span += (tensor.size(dim) - 1) * tensor.stride(dim);
-  return span;
+/// The memory from a tensor's first to its last element, in units of
+/// `itemsize`.
+size_t spanOf(const Tensor &tensor, size_t itemsize) {
+  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                          itemsize);
 }
 
 /// Returns a copy of a CPU tensor that has its strides, also if elements of the
@@ -51,9 +51,10 @@ int64_t spanOf(const Tensor &tensor) {
 Tensor copyOfMemory(const Tensor &tensor) {
   // In pooled memory, whose pages exist already: allocating them would take
   // longer than the copy.
-  Tensor memory = HostData::copyOf(tensor.as_strided({spanOf(tensor)}, {1},
-                                                     tensor.storage_offset()))
-                      ->sharedTensor();
+  Tensor memory =
+      HostData::copyOf(tensor.as_strided({int64_t(spanOf(tensor, 1))}, {1},
+                                         tensor.storage_offset()))
+          ->sharedTensor();
   return at::empty({0}, tensor.options())
       .set_(memory.storage(), 0, tensor.sizes(), tensor.strides());
 }
@@ -64,11 +65,7 @@ bool isUnchanged(const Tensor &tensor, const Tensor &before) {
   return tensor.sizes() == before.sizes() &&
          tensor.strides() == before.strides() &&
          std::memcmp(tensor.const_data_ptr(), before.const_data_ptr(),
-                     spanOf(before) * before.element_size()) == 0;
-}
-
-uint64_t versionOf(const Tensor &tensor) {
-  return tensor.is_inference() ? 0 : tensor._version();
+                     spanOf(before, before.element_size())) == 0;
 }
 
 /// A call of a CPU kernel that writes to its arguments. The whole memory of a
@@ -134,7 +131,7 @@ private:
     bool isWritten, isInList;
     Tensor onCpu = {}, before = {};
     /// The version of `onCpu` before the call.
-    uint64_t version = 0;
+    int64_t version = 0;
     /// Whether an earlier argument is the same tensor.
     bool isRepeated = false;
 
@@ -164,10 +161,10 @@ private:
   /// that several arguments share.
   void findMemories() {
     const auto &arguments = op.schema().arguments();
-    for (bool pass : {true, false}) {
+    for (bool isDeclared : {true, false}) {
       std::vector<Tensor> others;
       for (size_t i = 0; i < arguments.size(); ++i) {
-        if (isAliased(arguments[i]) != pass)
+        if (isAliased(arguments[i]) != isDeclared)
           continue;
         mapTensors(stack[begin + i], [&](const Tensor &tensor) {
           if (!isLazyWrapper(tensor) || memoryOf(tensor))
@@ -176,8 +173,8 @@ private:
             return storageOf(other) == storageOf(tensor) &&
                    !other.is_same(tensor);
           });
-          if (pass || isShared)
-            memories.emplace_back(tensor, pass);
+          if (isDeclared || isShared)
+            memories.emplace_back(tensor, isDeclared);
           others.push_back(tensor);
           return tensor;
         });
@@ -350,7 +347,7 @@ private:
   void countWrites(const Place &place) const {
     if (place.isRepeated || place.wrapper.is_inference())
       return;
-    for (uint64_t n = versionOf(place.onCpu); n > place.version; --n)
+    for (int64_t n = versionOf(place.onCpu); n > place.version; --n)
       place.wrapper.unsafeGetTensorImpl()->bump_version();
   }
 
