@@ -17,7 +17,7 @@ DRAWS = 5
 #: How many of the 583 recorded ops, including decomposed ones, must be traced at more than
 #: two sizes of one skeleton.
 LEAST_OPS = 450
-#: Arguments of windows, which may vary for themselves.
+#: Arguments of windows, which may vary independently of sizes.
 WINDOWS = {"kernel_size", "stride", "padding", "dilation", "divisor_override"}
 
 
@@ -30,15 +30,14 @@ def _grown(call: Call, seed: int) -> Call:
 
     args, kwargs = tree_map(other, (call.args, call.kwargs))
     given = call.op._schema.arguments
-    args = tuple(
-        _windows(growth, value)
-        if spec.name in WINDOWS
-        else _numbers(growth, value)
-        if "SymInt" in str(spec.real_type)
-        else value
-        for spec, value in zip(given, args)
-    )
+    args = tuple(_argument(growth, spec, value) for spec, value in zip(given, args))
     return Call(call.op, args, kwargs)
+
+
+def _argument(growth: general_graphs.Growth, spec: Any, value: Any) -> Any:
+    if spec.name in WINDOWS:
+        return _windows(growth, value)
+    return _numbers(growth, value) if "SymInt" in str(spec.real_type) else value
 
 
 def _numbers(growth: general_graphs.Growth, value: Any) -> Any:

@@ -57,7 +57,7 @@ def test_writes_that_the_schema_does_not_declare(
         y = x.clone()
         copies = [y.clone(), y * 1]
         parts = VIEWS[views](y)
-        # Only the CPU has a kernel of the key "Lazy" otherwise.
+        # The key "Lazy" has no kernel for CPU tensors.
         run = _write_all if key == "Lazy" and x.is_cpu else op
         results = [run(parts), y.clone(), y._version]
         return [*results, by_numpy(parts), y, *parts, *copies, y._version]

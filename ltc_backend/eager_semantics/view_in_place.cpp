@@ -38,9 +38,8 @@ namespace {
 /// and other tensors share its memory. False for
 /// - leaves, which eager rejects;
 /// - views, whose own calls are changed (replayLike);
-/// - subclasses: one with inner tensors calls the op on these, which are
-/// checked
-///   then, and fake tensors share no memory.
+/// - subclasses: one with inner tensors calls the op on these, which are then
+///   checked, and fake tensors share no memory.
 bool mayHaveViewsWithGradients(const at::Tensor &self) {
   return at::GradMode::is_enabled() && self.requires_grad() &&
          !self.is_leaf() && !hasTorchDispatch(self) && !self.is_view() &&

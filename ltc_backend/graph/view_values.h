@@ -1,9 +1,9 @@
 //===- view_values.h - Values of views that needn't be kept -----*- C++ -*-===//
 //
 // A functional wrapper of a view holds the view's value, although the value can
-// be derived from that of the base. When the memory is
-// written through another wrapper, the value becomes outdated, and is derived
-// again before it is next read. At the end of a step,
+// be derived from that of the base. When the memory is written through another
+// wrapper, the value becomes outdated, and is derived again before it is next
+// read. At the end of a step,
 //
 //   * an outdated value would only hold memory, and would prevent the step from
 //     updating the memory in place (graph/donation.h);

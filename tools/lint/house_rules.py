@@ -136,7 +136,7 @@ def _wide_prose(lines: list[str], name: str) -> Iterator[str]:
         if line.lstrip().startswith("```"):
             is_code = not is_code
         elif not is_code and len(line) > PROSE_COLUMNS and not line.startswith("|"):
-            yield (f"{name}:{number}: {len(line)} columns, {PROSE_COLUMNS} are allowed")
+            yield f"{name}:{number}: {len(line)} columns, {PROSE_COLUMNS} are allowed"
 
 
 # The beginning of a class, and lines that don't belong to a function.
