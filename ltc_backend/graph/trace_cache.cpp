@@ -19,13 +19,14 @@ using torch::lazy::Value;
 
 namespace {
 
-// A training step has a few hundred to a few thousand ops. A loop whose traces
-// never repeat can't make the tree grow beyond these limits.
+// A training step has a few hundred to a few thousand ops, and a loop may have
+// a trace for each of many sizes. A loop whose traces never repeat can't make
+// the tree grow beyond these limits.
 constexpr size_t kMaxCachedOps = 30000;
-constexpr size_t kMaxStarts = 16;
-constexpr size_t kMaxContinuations = 8;
+constexpr size_t kMaxContinuations = 128;
 constexpr size_t kMaxGraphs = 2;
-constexpr int64_t kMaxDivergedInTurn = 8;
+constexpr int64_t kMaxUnusedBranches = 8;
+constexpr int64_t kUncachedPerBranch = 7;
 
 /// Returns an identifier that is unique among the traces of all threads.
 uint64_t nextTraceNumber() {
@@ -200,11 +201,10 @@ NodePtr TraceCache::follow(const TracedCall &call) {
 }
 
 /// Whether a trace that differs from all cached ones is cached from the first
-/// different op on. After kMaxDivergedInTurn such traces in a row, only one in
-/// kMaxDivergedInTurn is cached.
+/// different op on. Each repeated trace pays for one branch.
 bool TraceCache::leavesBranch() const {
-  return numDivergedInTurn < kMaxDivergedInTurn ||
-         numDivergedInTurn % kMaxDivergedInTurn == 0;
+  return numUnusedBranches < kMaxUnusedBranches ||
+         numUncachedInTurn >= kUncachedPerBranch;
 }
 
 NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
@@ -216,14 +216,14 @@ NodePtr TraceCache::append(const TracedCall &call, AttributeListPtr attributes,
     if (!node->isData() && !holds(node))
       state = State::Lost;
   }
-  if (state != State::Lost && numOps >= kMaxCachedOps)
-    forget();
+  if (state != State::Lost && numOps >= kMaxCachedOps && !dropOldestBranch())
+    state = State::Lost;
   if (state == State::Lost)
     return std::make_shared<OpNode>(call.record, call.operands,
                                     std::move(attributes), call.scalars,
                                     std::move(shapes));
   std::vector<CachedNode *> &next = continuations();
-  if (next.size() == (last ? kMaxContinuations : kMaxStarts)) {
+  if (next.size() == kMaxContinuations) {
     drop(next.back());
     next.pop_back();
   }
@@ -271,10 +271,14 @@ void TraceCache::remember(const Graph &graph, c10::ArrayRef<Output> roots) {
 void TraceCache::endTrace() {
   if (numFollowed)
     count(Counter::reused_ops, numFollowed);
-  if (numAppended || state == State::Lost)
-    ++numDivergedInTurn;
-  else if (numFollowed)
-    numDivergedInTurn = 0;
+  if (numAppended) {
+    numUnusedBranches = std::min(numUnusedBranches + 1, kMaxUnusedBranches);
+    numUncachedInTurn = 0;
+  } else if (state == State::Lost) {
+    ++numUncachedInTurn;
+  } else if (numFollowed && numUnusedBranches > 0) {
+    --numUnusedBranches;
+  }
   numFollowed = numAppended = 0;
   traceNumber = nextTraceNumber();
   last = nullptr;
@@ -294,12 +298,28 @@ void TraceCache::drop(CachedNode *branch) {
   }
 }
 
+/// Drops a branch that wasn't followed for longer than its siblings, but never
+/// an op of the current trace, which is the first continuation everywhere.
+/// Returns whether there was such a branch.
+bool TraceCache::dropOldestBranch() {
+  std::vector<CachedNode *> *parent = nullptr;
+  for (std::vector<CachedNode *> *next = &starts; !next->empty();
+       next = &next->back()->continuations)
+    if (next->size() > 1)
+      parent = next;
+  if (!parent)
+    return false;
+  drop(parent->back());
+  parent->pop_back();
+  return true;
+}
+
 /// Drops the tree; the rest of this trace isn't cached.
 void TraceCache::forget() {
   for (CachedNode *op : starts)
     drop(op);
   starts.clear();
   last = nullptr;
-  numDivergedInTurn = 0;
+  numUnusedBranches = numUncachedInTurn = 0;
   state = State::Lost;
 }

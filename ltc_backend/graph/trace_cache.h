@@ -13,8 +13,9 @@
 // numbers and data are new. If the whole trace matches at the end of the step
 // and the results are the same, the graph is the same and isn't walked again.
 // The first op that differs starts a new branch, and all later ops are traced
-// in full. If sizes change in every step, so that no trace repeats, most traces
-// don't add a branch: adding one takes as long as the rest of tracing.
+// in full. A trace that repeats pays for one branch: if sizes change in every
+// step, so that no trace repeats, most traces don't add a branch, because adding
+// one takes as long as the rest of tracing.
 //
 // The tree owns the nodes' memory, not their lifetime: an unreferenced node
 // releases its operands immediately, like an uncached one, and can be reused
@@ -97,6 +98,7 @@ private:
   /// Whether the node was created or reused in this trace, by this thread.
   bool holds(const GraphNode *node) const;
   void drop(CachedNode *branch);
+  bool dropOldestBranch();
   void forget();
 
   State state = State::Start;
@@ -104,8 +106,8 @@ private:
   std::vector<CachedNode *> starts;
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace
-  int64_t numDivergedInTurn = 0;            // successive traces that differed
-                                            // from all others
+  int64_t numUnusedBranches = 0; // added, less the traces that repeated one
+  int64_t numUncachedInTurn = 0; // traces since the last that was cached
   size_t numOps = 0;                        // in the tree
   uint64_t numDrops = 0;
 };
