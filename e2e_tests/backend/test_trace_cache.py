@@ -446,3 +446,15 @@ def test_a_program_that_is_rejected_stays_pending() -> None:
     for number, result in enumerate(again):
         assert_close(result, (x.cpu().exp() * 2).sin() + number)
     assert_close(z, (x.cpu().exp() * 2).sin())
+
+
+def test_traces_of_many_sizes_are_cached() -> None:
+    weight = torch.randn(4, 4, device="lazy")
+
+    def epoch() -> None:
+        for size in range(2, 42):
+            (torch.ones(size, 4, device="lazy") @ weight).relu().sum().item()
+
+    for _ in range(5):
+        epoch()
+    assert_all_reused(counted(epoch))

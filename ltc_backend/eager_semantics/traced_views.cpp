@@ -20,6 +20,8 @@
 #include "tracing/writing_call.h"
 
 #include <ATen/FunctionalTensorWrapper.h>
+#include <ATen/InferSize.h>
+#include <ATen/TensorUtils.h>
 #include <ATen/core/stack.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
@@ -119,6 +121,14 @@ bool isSymbolic(const IValue &value) {
   return value.isSymInt() || value.isSymIntList();
 }
 
+/// Whether the strides of `value` permit a view with the sizes `shape`, of
+/// which one may be -1.
+bool isViewable(const Tensor &value, const at::DimVector &shape) {
+  return isPacked(value) ||
+         at::detail::computeStride(value.sizes(), value.strides(),
+                                   at::infer_size_dv(shape, value.numel()));
+}
+
 /// The kernel of a view op at key Functionalize, which traces the op's copy.
 class TracedViewKernel final : public c10::OperatorKernel {
 public:
@@ -160,8 +170,9 @@ private:
     inside[0] = functional::from_functional_tensor(self);
     const Tensor &value = inside[0].toTensor();
     if (value.key_set().has(DispatchKey::Functionalize) ||
-        (traced.copy.shapeRule == ShapeRule::viewShape && !isPacked(value)))
-      return false; // only the Meta kernel knows if strides permit the view
+        (traced.copy.shapeRule == ShapeRule::viewShape &&
+         !isViewable(value, arguments[1].toDimVector())))
+      return false; // the Meta kernel raises the error
     Tensor view;
     {
       c10::impl::ExcludeDispatchKeyGuard guard(DispatchKey::Functionalize);

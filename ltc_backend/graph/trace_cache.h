@@ -14,8 +14,8 @@
 // and the results are the same, the graph is the same and isn't walked again.
 // The first op that differs starts a new branch, and all later ops are traced
 // in full. A trace that repeats pays for one branch: if sizes change in every
-// step, so that no trace repeats, most traces don't add a branch, because adding
-// one takes as long as the rest of tracing.
+// step, so that no trace repeats, most traces don't add a branch, because
+// adding one takes as long as the rest of tracing.
 //
 // The tree owns the nodes' memory, not their lifetime: an unreferenced node
 // releases its operands immediately, like an uncached one, and can be reused
@@ -108,7 +108,7 @@ private:
   int64_t numFollowed = 0, numAppended = 0; // in this trace
   int64_t numUnusedBranches = 0; // added, less the traces that repeated one
   int64_t numUncachedInTurn = 0; // traces since the last that was cached
-  size_t numOps = 0;                        // in the tree
+  size_t numOps = 0;             // in the tree
   uint64_t numDrops = 0;
 };
 

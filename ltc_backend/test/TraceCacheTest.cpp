@@ -37,6 +37,18 @@ protected:
   Value quotient(const Value &a, const Value &b) {
     return trace("aten::div.Tensor", a, b);
   }
+  /// Traces `length` products of vectors of `size` elements. Returns whether
+  /// the nodes of all were reused.
+  bool traceProducts(int64_t size, int64_t length) {
+    Value result = data({size}), factor = data({size});
+    bool allReused = true;
+    for (int64_t i = 0; i < length; ++i) {
+      result = product(result, factor);
+      allReused &= wasReused;
+    }
+    cache.endTrace();
+    return allReused;
+  }
 
   TraceCache cache;
   bool wasReused = false;
@@ -106,6 +118,36 @@ TEST_F(TraceCacheTest, ComparesOperandsShapesAndWords) {
   // first result twice.
   Value square = product(again, again);
   EXPECT_FALSE(wasReused);
+}
+
+TEST_F(TraceCacheTest, CachesTracesOfManySizes) {
+  constexpr int64_t numSizes = 100;
+  for (int round = 0; round < 8; ++round)
+    for (int64_t size = 2; size < 2 + numSizes; ++size)
+      traceProducts(size, 3);
+  for (int64_t size = 2; size < 2 + numSizes; ++size)
+    EXPECT_TRUE(traceProducts(size, 3)) << size;
+}
+
+TEST_F(TraceCacheTest, CachesFewTracesIfNoneRepeats) {
+  for (int64_t size = 1000; size < 2000; ++size)
+    traceProducts(size, 3);
+  const uint64_t drops = cache.generation();
+  for (int64_t size = 2000; size < 2800; ++size)
+    traceProducts(size, 3);
+  // The tree has 128 branches of the last traces, so each new one drops one.
+  EXPECT_LE(cache.generation() - drops, 800 / 8);
+}
+
+TEST_F(TraceCacheTest, DropsTheOldestTraceOfAFullTree) {
+  constexpr int64_t length = 12000; // the tree holds two of these
+  EXPECT_FALSE(traceProducts(2, length));
+  EXPECT_FALSE(traceProducts(3, length));
+  EXPECT_TRUE(traceProducts(2, length));
+  EXPECT_FALSE(traceProducts(4, length));
+  EXPECT_TRUE(traceProducts(2, length));
+  EXPECT_TRUE(traceProducts(4, length));
+  EXPECT_FALSE(traceProducts(3, 1));
 }
 
 TEST_F(TraceCacheTest, KnowsTheGraphOfAWholeTrace) {
