@@ -98,12 +98,16 @@ void torch_ltc::explainCompilation(const CompileEvent &event) {
     std::lock_guard<std::mutex> lock(mutex);
     programs = ++(*programsOfLine)[event.location];
   }
+  const bool isPattern = isPowerOfTen(programs) && programs > 1;
+  // Finding the reason takes longer than an op-by-op run of a short program.
+  if (!isPattern && event.origin == "interpreted")
+    return;
   std::string sentence = "Step " + std::to_string(event.step) +
                          atLine(event.location) + " needed a new program of " +
                          std::to_string(event.ops) +
                          (event.ops == 1 ? " op (" : " ops (") + event.origin +
                          ", " + inMilliseconds(event.seconds) + "): ";
-  if (isPowerOfTen(programs) && programs > 1)
+  if (isPattern)
     log(LogLevel::Warning,
         sentence + reasonOf(event) + ". It is program " +
             std::to_string(programs) +

@@ -2,8 +2,8 @@
 //
 // The first fallback of an op at a line is logged at level info, and the 10th,
 // 100th, ... as a warning, because by then the line is part of a loop. Only the
-// first and the 10th read are logged. `explainCompilation` always logs: the
-// 10th, 100th, ... program of a line as a warning, the others at level info.
+// first and the 10th read are logged. The 10th, 100th, ... program of a line is
+// logged as a warning, the others at level info unless they run op by op.
 //
 //===----------------------------------------------------------------------===//
 
