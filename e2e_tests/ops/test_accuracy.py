@@ -58,6 +58,15 @@ def test_atan_is_within_two_units_in_the_last_place() -> None:
     assert_close(torch.atan(ends.to("lazy")), torch.atan(ends))
 
 
+def test_hypot_is_rounded_like_eagers() -> None:
+    x = torch.linspace(0, 9, 20001)
+    x, y = (torch.cat([v, v[:200] * 1e37, v[:200] * 1e-30]) for v in (x, x.flip(0)))
+    ends = torch.tensor([0.0, 1.0, torch.inf, torch.nan])
+    for a, b in ((x, y), (ends[:, None], -ends)):
+        lazy = torch.hypot(a.to("lazy"), b.to("lazy"))
+        assert_close(lazy, torch.hypot(a, b), rtol=0, atol=0, equal_nan=True)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_relative_error(name: str, dtype: torch.dtype) -> None:

@@ -80,6 +80,7 @@ def test_gradients_of_group_norm_in_3d(format, create_graph: bool) -> None:
         ((1, 6), lambda x: x.expand(4, 6)),
         ((2, 5, 6, 3), lambda x: x.permute(0, 3, 1, 2)),
         ((5, 1, 6), lambda x: x.transpose(0, 1)),
+        ((3, 4, 2), lambda x: x),  # has no elements after the first pads
     ],
 )
 def test_constant_pads_have_eagers_strides(

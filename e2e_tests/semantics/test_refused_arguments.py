@@ -125,6 +125,7 @@ CASES: dict[str, Callable] = {
     "batch_norm of complex": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d), training=True),
     "batch_norm of complex, evaluated": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d)),
     "instance_norm of complex": lambda d: F.instance_norm(_complex(d)),
+    "dropout of complex": lambda d: F.dropout(_complex(d)),
     "dropout of integers": lambda d: F.dropout(torch.ones(3, dtype=torch.int64).to(d)),
     "full of nan": _made("full", _NAN, torch.int64),
     "large full of nan": _made("large full", _NAN, torch.int64),

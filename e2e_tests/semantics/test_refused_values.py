@@ -88,6 +88,10 @@ CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
 }  # fmt: skip
 
 
+#: The beginnings of the names of ops that draw and check known values at the call.
+DRAWS = ("bernoulli ", "multinomial", "normal")
+
+
 def _outcome(
     function: Callable, x: torch.Tensor, device: str, is_cut: bool
 ) -> torch.Tensor | Exception:
@@ -96,12 +100,30 @@ def _outcome(
         # The tensor is held, because an unreferenced value may be overwritten before its
         # check, and then eager's kernels can't produce their message.
         moved = x.to(device)
-        result = function(moved)
+        # A value that the step computes: some ops check known values at the call.
+        computed = moved.clone()
+        result = function(computed)
         if is_cut:
             torch_ltc.mark_step()
         return result.cpu()
     except (RuntimeError, IndexError) as error:
         return error
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith(DRAWS)])
+def test_the_generator_after_known_values_that_are_refused(name: str) -> None:
+    """Eager checks the values before it draws, or before each number (bernoulli)."""
+    function, _, refused = CASES[name]
+
+    def error(device: str) -> tuple[str, torch.Tensor]:
+        torch.manual_seed(0)
+        with pytest.raises(RuntimeError) as raised:
+            function(refused.to(device))
+        return str(raised.value), torch.get_rng_state()
+
+    (lazy, state), (eager, expected) = error("lazy"), error("cpu")
+    assert lazy.startswith(eager)
+    assert_close(state, expected)
 
 
 def _words(error: Exception) -> str:

@@ -13,6 +13,7 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_native_batch_norm_legit.h>
 #include <ATen/ops/batch_norm_native.h>
+#include <ATen/ops/dropout_native.h>
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/max_pool1d_native.h>
 #include <torch/csrc/autograd/function.h>
@@ -36,6 +37,17 @@ void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
               " must be defined in evaluation mode");
   TORCH_CHECK(!isGiven || values->numel() == channels, name, " should contain ",
               channels, " elements not ", values->numel());
+}
+
+/// The kernel of `dropout`. torch's composite calls native_dropout on device
+/// lazy, which accepts complex numbers; on the CPU, it draws a mask of the
+/// input's dtype, which can't be complex (torch 2.13).
+at::Tensor dropout(const at::Tensor &input, double p, bool train) {
+  bool draws = train && p > 0 && p < 1 && input.sym_numel() != 0;
+  TORCH_CHECK_NOT_IMPLEMENTED(!draws || !input.is_complex(),
+                              "\"bernoulli_scalar_cpu_\" not implemented for '",
+                              input.scalar_type(), "'");
+  return at::native::dropout(input, p, train);
 }
 
 /// The kernel of `batch_norm`. torch's composite calls native_batch_norm, whose
@@ -395,6 +407,7 @@ private:
 
 void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("batch_norm", TORCH_FN(batchNorm));
+  library.impl("dropout", TORCH_FN(dropout));
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("max_pool1d", TORCH_FN(maxPool1d));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));

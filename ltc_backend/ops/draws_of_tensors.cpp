@@ -107,9 +107,15 @@ Tensor shifted(const Tensor &numbers, const IValue &mean) {
   return withRowMajorStrides(std::move(result));
 }
 
+/// Whether eager's kernel rejects the standard deviations.
+bool isNoDeviation(const Tensor &std) {
+  return isRefused(
+      std, [](const Tensor &known) { return known.min().item<double>() >= 0; });
+}
+
 Tensor normalOfTensors(ArgumentsRef arguments) {
   const Tensor &mean = arguments[0].toTensor(), &std = arguments[1].toTensor();
-  if (!isTraced(mean) || !isTraced(std))
+  if (!isTraced(mean) || !isTraced(std) || isNoDeviation(std))
     return Tensor();
   auto sizes = at::infer_size_dimvector(mean.sizes(), std.sizes());
   Tensor numbers =
@@ -129,7 +135,7 @@ Tensor normalAround(ArgumentsRef arguments) {
 
 Tensor normalScaled(ArgumentsRef arguments) {
   const Tensor &std = arguments[1].toTensor();
-  if (!isTraced(std))
+  if (!isTraced(std) || isNoDeviation(std))
     return Tensor();
   Tensor numbers =
       normals(std.sizes(), std.scalar_type(), 0, 1, generatorOf(arguments[2]));
@@ -145,12 +151,21 @@ Tensor normalOfNumbers(ArgumentsRef arguments) {
                                generatorOf(arguments[3])));
 }
 
+/// Whether all weights are positive or zero, and finite, with positive sums.
+bool areWeights(const Tensor &weights) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return weights.min().item<double>() >= 0 &&
+         weights.max().item<double>() < kInfinity &&
+         weights.sum(-1).min().item<double>() > 0;
+}
+
 /// Whether the weights are traced and eager's kernel accepts the arguments.
 bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
   constexpr int64_t kMaxCategories = int64_t(1) << 24;
   return isTraced(weights) && weights.dim() >= 1 && weights.dim() <= 2 &&
          weights.numel() > 0 && weights.size(-1) <= kMaxCategories &&
-         numSamples > 0 && (replacement || numSamples <= weights.size(-1));
+         numSamples > 0 && (replacement || numSamples <= weights.size(-1)) &&
+         !isRefused(weights, areWeights);
 }
 
 /// Returns `samples` with checks that fail the step if the weights aren't

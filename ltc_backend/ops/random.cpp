@@ -58,6 +58,16 @@ at::Tensor torch_ltc::checked(const at::Tensor &value,
   return isInteger ? token : traceOp("aten::add.Tensor", {value, token});
 }
 
+bool torch_ltc::isRefused(const at::Tensor &values,
+                          c10::function_ref<bool(const at::Tensor &)> isValid) {
+  constexpr int64_t kFewElements = 4096;
+  if (values.numel() == 0 || values.numel() > kFewElements)
+    return false;
+  TensorDataPtr tensor = tensorDataOf(values);
+  HostDataPtr data = tensor ? tensor->data() : nullptr;
+  return data && data->isReady() && !isValid(data->sharedTensor());
+}
+
 namespace {
 
 std::string bernoulliText(double p) {
@@ -247,6 +257,15 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
           (probabilities.numel() == 0 && !c10::isComplexType(dtype)),
       "\"bernoulli_tensor_cpu_", c10::isComplexType(dtype) ? "self" : "p",
       "_\" not implemented for '", dtype, "'");
+  constexpr const char *message =
+      "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this "
+      "error message be improved?  If so, please report an enhancement request "
+      "to PyTorch.)";
+  if (isRefused(probabilities, [](const at::Tensor &p) {
+        return ((p >= 0) & (p <= 1)).all().item<bool>();
+      })) // draws for the elements before the first wrong one
+    at::bernoulli(tensorDataOf(probabilities)->data()->sharedTensor(),
+                  generator);
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
   at::Tensor uniform = drawn(
@@ -256,11 +275,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
       [] { return std::string("uniform(0, 1)"); });
   at::Tensor below = traceOp(
       "aten::lt.Tensor",
-      {uniform,
-       checked(probabilities, isProbability(probabilities),
-               "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  "
-               "(Could this error message be improved?  If so, please report "
-               "an enhancement request to PyTorch.)")});
+      {uniform, checked(probabilities, isProbability(probabilities), message)});
   at::Tensor result =
       traceOp("aten::_to_copy", {below, IValue(int64_t(dtype))});
   // Eager's result is row-major, whatever the strides of the probabilities.

@@ -295,6 +295,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       rule == StrideRule::MatrixColumns || rule == StrideRule::Fft ||
       keptOffset(rule, record, arguments) ||
       (walk.hasStridedOperand && rule != StrideRule::Contiguous) ||
+      (rule == StrideRule::ConstantPad && !results[0].numel()) ||
       (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);

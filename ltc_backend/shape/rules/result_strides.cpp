@@ -258,7 +258,9 @@ Strides constantPadStrides(const Arguments &named,
   Sizes pads = named.integers(1);
   if (std::any_of(pads.begin(), pads.end(), [](int64_t n) { return n > 0; }))
     return packedStrides(shape, self.suggest_memory_format());
-  if (c10::_compute_non_overlapping_and_dense(shape, self.strides()))
+  // torch takes an empty tensor for dense.
+  if (c10::multiply_integers(shape) == 0 ||
+      c10::_compute_non_overlapping_and_dense(shape, self.strides()))
     return Strides(self.strides());
   return Strides(at::infer_dense_strides(shape, self.strides()));
 }

@@ -216,17 +216,35 @@ Value torch_ltc::emitCopysign(ElementwiseBody &s, CopysignArguments args) {
   return s.copySign(s.arg(args.self), s.arg(args.other));
 }
 
+/// Whether `x`, which isn't negative, is infinite.
+static Value isInfinite(ElementwiseBody &s, Value x) {
+  double infinity = std::numeric_limits<double>::infinity();
+  return s.compare(Comparison::eq, x, s.constant(infinity));
+}
+
+/// The root of the sum of two float32 squares, which neither overflow nor lose
+/// digits as doubles. PyTorch's result is rounded correctly, too.
+static Value rootOfWideSquares(ElementwiseBody &s, Value x, Value y) {
+  ScalarBuilder wide(s.builder, s.loc, s.builder.getF64Type());
+  Value a = s.convert(x, s.dtype, wide.dtype);
+  Value b = s.convert(y, s.dtype, wide.dtype);
+  Value root =
+      wide.unary<math::SqrtOp>(wide.add(wide.square(a), wide.square(b)));
+  return s.convert(root, wide.dtype, s.dtype);
+}
+
 Value torch_ltc::emitHypot(ElementwiseBody &s, HypotArguments args) {
   Value x = s.abs(s.arg(args.self)), y = s.abs(s.arg(args.other));
+  if (s.dtype.isF32())
+    return s.select(isInfinite(s, s.maxNumber(x, y)), s.maxNumber(x, y),
+                    rootOfWideSquares(s, x, y));
   Value larger = s.maximum(x, y), smaller = s.minimum(x, y);
   Value ratio = s.div(smaller, larger);
   Value root = s.unary<math::SqrtOp>(s.add(s.constant(1), s.square(ratio)));
   // Return the larger operand if it is 0 or infinite: the ratios 0 / 0 and
   // inf / inf are NaN.
-  double infinity = std::numeric_limits<double>::infinity();
-  Value noRatio = s.logicalOr(
-      s.compare(Comparison::eq, larger, s.constant(0)),
-      s.compare(Comparison::eq, s.maxNumber(x, y), s.constant(infinity)));
+  Value noRatio = s.logicalOr(s.compare(Comparison::eq, larger, s.constant(0)),
+                              isInfinite(s, s.maxNumber(x, y)));
   return s.select(noRatio, s.maxNumber(x, y), s.mul(larger, root));
 }
 
