@@ -125,6 +125,8 @@ CASES: dict[str, Callable] = {
     "batch_norm of complex": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d), training=True),
     "batch_norm of complex, evaluated": lambda d: F.batch_norm(_complex(d), torch.zeros(3).to(d), torch.ones(3).to(d)),
     "instance_norm of complex": lambda d: F.instance_norm(_complex(d)),
+    "batch_norm of a running mean with gradient": lambda d: F.batch_norm(torch.ones(4, 3).to(d), torch.zeros(3).to(d).requires_grad_(), torch.ones(3).to(d), training=True),
+    "native_batch_norm of a variance with gradient": lambda d: torch.native_batch_norm(torch.ones(4, 3).to(d), None, None, torch.zeros(3).to(d), torch.ones(3).to(d).requires_grad_(), True, 0.1, 1e-5)[0],
     "dropout of complex": lambda d: F.dropout(_complex(d)),
     "dropout of integers": lambda d: F.dropout(torch.ones(3, dtype=torch.int64).to(d)),
     "full of nan": _made("full", _NAN, torch.int64),

@@ -273,6 +273,23 @@ def test_a_pool_in_3d_that_is_linear_has_a_second_derivative_of_zero(
         assert not second.any()
 
 
+@pytest.mark.parametrize(
+    "function", [torch.linalg.eig, lambda x: torch.linalg.eigh(x @ x.mH)]
+)
+def test_second_derivatives_of_complex_eigenvectors(function: Callable) -> None:
+    """torch's formula scatters the real gradient of eigenvalues into a complex matrix."""
+    matrix = torch.randn(3, 3, dtype=torch.complex128)
+    results = {}
+    for device in ("cpu", "lazy"):
+        x = matrix.to(device).requires_grad_()
+        values, vectors = function(x)
+        loss = (vectors.abs()[0] ** 3).sum() + values.abs().square().sum()
+        (first,) = torch.autograd.grad(loss, x, create_graph=True)
+        (second,) = torch.autograd.grad(first.abs().square().sum(), x)
+        results[device] = [first.detach(), second]
+    assert_close(results["lazy"], results["cpu"], rtol=1e-8, atol=1e-8)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize(
     "function", [torch.linalg.eig, lambda x: torch.linalg.eigh(x @ x.mH)]

@@ -16,6 +16,7 @@
 #include <ATen/ops/dropout_native.h>
 #include <ATen/ops/group_norm_native.h>
 #include <ATen/ops/max_pool1d_native.h>
+#include <torch/csrc/autograd/VariableTypeUtils.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -37,6 +38,14 @@ void checkPerChannel(const char *name, const std::optional<at::Tensor> &values,
               " must be defined in evaluation mode");
   TORCH_CHECK(!isGiven || values->numel() == channels, name, " should contain ",
               channels, " elements not ", values->numel());
+}
+
+/// Raises native_batch_norm's error for statistics that require a gradient,
+/// because the `_legit` op's error has the name of that op.
+void checkStatistics(const at::Tensor &mean, const at::Tensor &variance) {
+  using torch::autograd::check_no_requires_grad;
+  check_no_requires_grad(mean, "running_mean", "native_batch_norm");
+  check_no_requires_grad(variance, "running_var", "native_batch_norm");
 }
 
 /// The kernel of `dropout`. torch's composite calls native_dropout on device
@@ -88,6 +97,7 @@ at::Tensor batchNorm(const at::Tensor &input,
     return std::get<0>(
         at::_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
   at::Tensor mean = *runningMean, variance = *runningVar;
+  checkStatistics(mean, variance);
   return std::get<0>(at::_native_batch_norm_legit(
       input, weight, bias, mean, variance, true, momentum, eps));
 }
@@ -104,6 +114,7 @@ void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   if (!arguments[kTraining].toBool() || !isDefined(kMean) ||
       !isDefined(kVariance))
     return op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
+  checkStatistics(arguments[kMean].toTensor(), arguments[kVariance].toTensor());
   static const c10::OperatorHandle legit =
       c10::Dispatcher::singleton().findSchemaOrThrow(
           "aten::_native_batch_norm_legit", "");

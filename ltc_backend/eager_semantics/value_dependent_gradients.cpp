@@ -174,6 +174,25 @@ class EigenvectorGradient final : public GradientHook {
   }
 };
 
+/// Wraps `diagonal_scatter`. With a wrapper, torch's gradients of `linalg.eig`
+/// and `linalg.eigh` scatter the real gradient of eigenvalues into a complex
+/// matrix, and the derivative of that op is complex (torch 2.13).
+class RealIntoComplex final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    const Tensor &self = arguments[0].toTensor();
+    const Tensor &source = arguments[1].toTensor();
+    if (self.is_complex() && source.requires_grad())
+      torch::jit::peek(*stack, 1, arguments.size()) =
+          source.to(self.scalar_type());
+    previous.callBoxed(op, keys, stack);
+  }
+};
+
 /// Adds a hook to the node of each result.
 template <typename Hook> class WithHook final : public KernelAround {
 public:
@@ -204,4 +223,6 @@ void torch_ltc::registerValueDependentGradients() {
   addHook<SelectionGradient>({"aten::masked_select", ""});
   addHook<EigenvectorGradient<LinalgEigBackward0>>({"aten::linalg_eig", ""});
   addHook<EigenvectorGradient<LinalgEighBackward0>>({"aten::_linalg_eigh", ""});
+  registerAround<RealIntoComplex>(findOp({"aten::diagonal_scatter", ""}),
+                                  c10::DispatchKey::AutogradLazy);
 }
