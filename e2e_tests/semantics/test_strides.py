@@ -141,6 +141,9 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     "conv2d": lambda x: F.conv2d(x, torch.ones(4, x.size(1), 2, 2).to(x.device)),
     "interpolate": lambda x: F.interpolate(x, scale_factor=2.0),
     "dropout": lambda x: F.dropout(x, 0.5),
+    "rrelu": lambda x: [F.rrelu(x, training=True), F.rrelu(x), F.rrelu(x * 2, inplace=True)],
+    "xlog1py": lambda x: [torch.special.xlog1py(x, x.sigmoid().contiguous()), torch.special.xlog1py(x.contiguous(), x.sigmoid())],
+    "angle": lambda x: [torch.angle(x), torch.angle(torch.complex(x, x)), torch.complex(x, x).abs()],
     "random": lambda x: [torch.rand_like(x), x.clone().normal_(), x.abs().bernoulli_()],
     "index_select": lambda x: x.index_select(2, torch.tensor([0, 2]).to(x.device)),
     "index": lambda x: [

@@ -245,6 +245,21 @@ public:
   }
 };
 
+/// Wraps `rrelu_with_noise`, whose result is row-major. The functional op that
+/// functionalization calls preserves the operand's order (torch 2.13).
+class RowMajorResult final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
+                  Stack *stack) {
+    previous.callBoxed(op, keys, stack);
+    const at::Tensor &result = stack->back().toTensor();
+    if (isLazyWrapper(result) && !hasPackedStrides(result))
+      setValue(result, withValueOf(valueOf(result)));
+  }
+};
+
 /// Whether the op only writes values into its first argument, and returns that
 /// argument.
 bool writesSelf(const OperatorHandle &op) {
@@ -268,6 +283,8 @@ void torch_ltc::registerInPlaceKernels(const AtenOps &ops) {
   SilentRegistration silence;
   registerAround<CopyKernel>(findOp({"aten::copy_", ""}),
                              DispatchKey::Functionalize);
+  registerAround<RowMajorResult>(findOp({"aten::rrelu_with_noise", ""}),
+                                 DispatchKey::Functionalize);
   for (const OperatorHandle &op : ops) {
     if (op.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd) ||
         !writesSelf(op))

@@ -204,6 +204,7 @@ STRIDE_RULES = (
     "elementwise_first_last",
     "elementwise_reversed",
     "rrelu_backward",
+    "angle",
     "like_self",
     "index",
     "preserve",

@@ -385,6 +385,10 @@ Strides torch_ltc::resultStrides(StrideRule rule,
                    arguments[0].toTensor().defined() &&
                    arguments[0].toTensor().sizes() == resultSizes;
   switch (rule) {
+  case StrideRule::Angle: // of complex numbers: in new memory
+    if (arguments[0].toTensor().is_complex())
+      break;
+    [[fallthrough]];
   case StrideRule::Elementwise:
   case StrideRule::ElementwiseFirstLast:
   case StrideRule::ElementwiseReversed:

@@ -24,5 +24,6 @@ def xlog1py(x: Tensor, other: Tensor) -> Tensor:
     if not dtype.is_floating_point:
         dtype = torch.get_default_dtype()
     x, other = x.to(dtype), other.to(dtype)
-    product = torch.where(x == 0, 0, x * other.log1p())
-    return torch.where(other.isnan(), other, product)
+    # The dims of the result have the order of those of `x`, as in eager.
+    is_zero = (x == 0) & other.isnan().logical_not()
+    return torch.where(is_zero, 0, x * other.log1p())
