@@ -89,7 +89,7 @@ CASES: dict[str, tuple[Callable, torch.Tensor, torch.Tensor]] = {
 
 
 #: The beginnings of the names of ops that draw and check known values at the call.
-DRAWS = ("bernoulli ", "multinomial", "normal")
+DRAWS = ("bernoulli", "multinomial", "normal")
 
 
 def _outcome(

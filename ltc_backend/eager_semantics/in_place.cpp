@@ -25,9 +25,12 @@
 #include "tracing/wrapped_value.h"
 #include "tracing/writing_call.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ExpandUtils.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/TorchDispatchModeTLS.h>
+
+#include <mutex>
 
 using namespace torch_ltc;
 using c10::DispatchKey;
@@ -206,6 +209,29 @@ private:
   OperatorHandle functional;
 };
 
+/// Restores the state of a call's generator at the end of a scope.
+class KeptGenerator {
+public:
+  explicit KeptGenerator(c10::ArrayRef<IValue> arguments)
+      : generator(at::detail::getDefaultCPUGenerator()) {
+    for (const IValue &argument : arguments)
+      if (argument.isGenerator())
+        generator = argument.toGenerator();
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    state = generator.get_state();
+  }
+  ~KeptGenerator() {
+    std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(state);
+  }
+  KeptGenerator(const KeptGenerator &) = delete;
+  KeptGenerator &operator=(const KeptGenerator &) = delete;
+
+private:
+  at::Generator generator;
+  at::Tensor state;
+};
+
 /// Wraps in-place ops that generate random numbers. Preserves the strides of
 /// the tensor: functionalization (torch 2.13) replaces those of a tensor that
 /// isn't a view by dense ones. Raises eager's error for arguments that the op
@@ -227,6 +253,7 @@ public:
     } catch (const std::exception &) {
       if (!isDense(self))
         throw;
+      KeptGenerator kept(given); // the call below may draw again
       raiseAsEager(op, given, /*keepsRank=*/false);
       if (self.numel())
         throw;
