@@ -1,10 +1,11 @@
 """Features of torch.distributed built on collectives: device meshes, differentiable and
 functional collectives, DTensor, tensor parallelism, sharded optimizers, uneven inputs,
-pipelines."""
+pipelines; and training as in tutorials."""
 
 from __future__ import annotations
 
 import pytest
+from distributed import recipe_cases
 from distributed.launching import run_ranks
 from distributed.parallel_cases import compare
 from subprocesses import run_python
@@ -19,6 +20,14 @@ def test_two_ranks(tier, backend):
 
 def test_four_ranks():
     run_ranks(compare, 4, "interpret")
+
+
+def test_recipes():
+    run_ranks(compare, 2, "compile", recipe_cases.CASES)
+
+
+def test_recipes_of_four_ranks():
+    run_ranks(compare, 4, "auto", recipe_cases.CASES_OF_FOUR_RANKS)
 
 
 def test_functional_collectives_that_are_imported_late() -> None:
