@@ -142,3 +142,32 @@ def test_compile_time_is_linear(name: str) -> None:
     _seconds(name, few - 1)  # loads the compiler
     short = min(_seconds(name, few), _seconds(name, few + 1))
     assert _seconds(name, many) < 10 * max(short, 0.1)
+
+
+def _lengths_after_convolutions(device: str, batch: int, layers: int) -> torch.Tensor:
+    """The lengths of a batch's signals after convolutions, as speech models compute them
+    from a mask."""
+    lengths = torch.ones(batch, 100 * batch, dtype=torch.long, device=device).sum(1)
+    for layer in range(layers):
+        lengths = torch.div(
+            lengths - (2 + layer % 2), 1 + layer % 2, rounding_mode="floor"
+        )
+    return lengths
+
+
+def test_compile_time_of_equal_elements_is_linear() -> None:
+    """A chain of ops on a count, which is the same for each element of a kernel for all
+    sizes. The loop vectorizer of LLVM took three times as long with each division."""
+
+    def seconds(layers: int) -> float:
+        torch_ltc.wait_device_ops()
+        begun = time.process_time()
+        with torch_ltc.config(cache=False, tier="compile"):
+            for batch in (12, 13, 15):
+                result = _lengths_after_convolutions("lazy", batch, layers)
+                assert_close(result, _lengths_after_convolutions("cpu", batch, layers))
+        return time.process_time() - begun
+
+    seconds(3)  # loads the compiler
+    short = seconds(4)
+    assert seconds(12) < 10 * max(short, 0.1)
