@@ -262,7 +262,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
       "error message be improved?  If so, please report an enhancement request "
       "to PyTorch.)";
   if (isRefused(probabilities, [](const at::Tensor &p) {
-        return ((p >= 0) & (p <= 1)).all().item<bool>();
+        return p.min().item<double>() >= 0 && p.max().item<double>() <= 1;
       })) // draws for the elements before the first wrong one
     at::bernoulli(tensorDataOf(probabilities)->data()->sharedTensor(),
                   generator);
