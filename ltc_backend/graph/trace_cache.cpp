@@ -298,14 +298,15 @@ void TraceCache::drop(CachedNode *branch) {
   }
 }
 
-/// Drops a branch that wasn't followed for longer than its siblings, but never
-/// an op of the current trace, which is the first continuation everywhere.
-/// Returns whether there was such a branch.
+/// Drops a branch that wasn't followed for longer than its siblings, but no op
+/// of the current trace: up to its last op, these are the first continuations;
+/// the continuations of its last op belong to other traces. Returns whether
+/// there was such a branch.
 bool TraceCache::dropOldestBranch() {
   std::vector<CachedNode *> *parent = nullptr;
   for (std::vector<CachedNode *> *next = &starts; !next->empty();
        next = &next->back()->continuations)
-    if (next->size() > 1)
+    if (next->size() > 1 || next == &continuations())
       parent = next;
   if (!parent)
     return false;

@@ -107,7 +107,7 @@ private:
   uint64_t traceNumber;
   int64_t numFollowed = 0, numAppended = 0; // in this trace
   int64_t numUnusedBranches = 0; // added, less the traces that repeated one
-  int64_t numUncachedInTurn = 0; // traces since the last that was cached
+  int64_t numUncachedInTurn = 0; // uncached traces since the last new branch
   size_t numOps = 0;             // in the tree
   uint64_t numDrops = 0;
 };

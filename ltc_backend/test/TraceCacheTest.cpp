@@ -150,6 +150,18 @@ TEST_F(TraceCacheTest, DropsTheOldestTraceOfAFullTree) {
   EXPECT_FALSE(traceProducts(3, 1));
 }
 
+TEST_F(TraceCacheTest, DropsTheOnlyTraceOfAFullTreeFromTheFirstOtherOp) {
+  traceProducts(2, 40000); // is cached up to the limit
+  for (int step = 0; step < 2; ++step) {
+    Value a = data({2}), b = data({2});
+    Value first = product(a, b);
+    EXPECT_TRUE(wasReused);
+    quotient(first, b);
+    EXPECT_EQ(wasReused, step > 0);
+    cache.endTrace();
+  }
+}
+
 TEST_F(TraceCacheTest, KnowsTheGraphOfAWholeTrace) {
   for (int step = 0; step < 4; ++step) {
     Value a = data(), b = data();
