@@ -16,6 +16,8 @@
 #include <chrono>
 #include <cstdint>
 
+using namespace torch_ltc;
+
 namespace {
 
 /// Number of steps without a new program after which the libraries count as

@@ -66,7 +66,7 @@ void setElement(IValue &list, int32_t element, at::Tensor tensor) {
     list.toOptionalTensorList().set(size_t(element), std::move(tensor));
 }
 
-struct TracedCall {
+struct FormulaCall {
   const OpRecord *record;
   std::vector<IValue> arguments; // with undefined tensors at `places`
   std::vector<Place> places;
@@ -88,14 +88,14 @@ struct TracedCall {
   }
 };
 
-struct TracedCalls {
-  std::vector<TracedCall> calls;
+struct FormulaCalls {
+  std::vector<FormulaCall> calls;
   /// Tensors that the formula creates on the CPU, from sizes and numbers only.
   std::vector<at::Tensor> constants;
   std::vector<Source> results; // all of which are tensors
 };
 /// Null for a kind of call that isn't remembered.
-using TracedCallsPtr = std::shared_ptr<const TracedCalls>;
+using FormulaCallsPtr = std::shared_ptr<const FormulaCalls>;
 
 /// Calls `function(tensor, argument, element)` for each tensor.
 template <typename Function>
@@ -135,7 +135,7 @@ public:
 
   void note(const OpRecord &record, c10::ArrayRef<IValue> arguments,
             const std::vector<at::Tensor> &results) {
-    TracedCall call;
+    FormulaCall call;
     call.record = &record;
     call.arguments.assign(arguments.begin(), arguments.end());
     forEachTensor(arguments, [&](const at::Tensor &tensor, uint32_t argument,
@@ -157,7 +157,7 @@ public:
 
   /// Returns the calls, or null if the formula did anything besides tracing
   /// them.
-  TracedCallsPtr finish(c10::ArrayRef<IValue> results) {
+  FormulaCallsPtr finish(c10::ArrayRef<IValue> results) {
     forEachTensor(results,
                   [&](const at::Tensor &tensor, uint32_t, int32_t element) {
                     std::optional<Source> source =
@@ -267,7 +267,7 @@ private:
   uint32_t numOperands = 0;
   bool isWhole = true;
   std::vector<Known> tensors;
-  std::shared_ptr<TracedCalls> traced = std::make_shared<TracedCalls>();
+  std::shared_ptr<FormulaCalls> traced = std::make_shared<FormulaCalls>();
 };
 
 void torch_ltc::collectCall(const OpRecord &record,
@@ -281,7 +281,7 @@ namespace {
 class FormulaMemory {
 public:
   /// Returns nullopt for an unknown kind.
-  std::optional<TracedCallsPtr> find(const Hash128 &kind) {
+  std::optional<FormulaCallsPtr> find(const Hash128 &kind) {
     std::lock_guard<std::mutex> lock(mutex);
     auto found = formulas.find(kind);
     if (found == formulas.end())
@@ -289,7 +289,7 @@ public:
     return found->second;
   }
 
-  void store(const Hash128 &kind, TracedCallsPtr traced) {
+  void store(const Hash128 &kind, FormulaCallsPtr traced) {
     std::lock_guard<std::mutex> lock(mutex);
     if (formulas.size() >= kMaxKinds)
       formulas.clear();
@@ -304,12 +304,12 @@ public:
 private:
   static constexpr size_t kMaxKinds = 1024;
   std::mutex mutex;
-  std::unordered_map<Hash128, TracedCallsPtr, Hash128Hasher> formulas;
+  std::unordered_map<Hash128, FormulaCallsPtr, Hash128Hasher> formulas;
 };
 
 /// Repeats the formula's calls. Replaces the arguments in `stack` by the
 /// results.
-void repeat(const TracedCalls &traced, Stack &stack, size_t numArguments) {
+void repeat(const FormulaCalls &traced, Stack &stack, size_t numArguments) {
   std::vector<at::Tensor> operands;
   forEachTensor(torch::jit::last(stack, numArguments),
                 [&](const at::Tensor &tensor, uint32_t, int32_t) {
@@ -328,8 +328,8 @@ void repeat(const TracedCalls &traced, Stack &stack, size_t numArguments) {
     setGeometry(copy, source.geometry->strides, source.geometry->offset);
     return copy;
   };
-  for (const TracedCall &call : traced.calls) {
-    TracedCall now = call;
+  for (const FormulaCall &call : traced.calls) {
+    FormulaCall now = call;
     now.set([&](const Place &place) { return valueOf(place.source); });
     values.push_back(traceOp(*call.record, now.arguments));
   }
@@ -353,7 +353,7 @@ public:
         hashKindOfCall(op, torch::jit::last(*stack, numArguments));
     if (!kind)
       return previous.callBoxed(op, keys, stack);
-    std::optional<TracedCallsPtr> known = FormulaMemory::get().find(*kind);
+    std::optional<FormulaCallsPtr> known = FormulaMemory::get().find(*kind);
     if (known && *known)
       return repeat(**known, *stack, numArguments);
     if (known)
