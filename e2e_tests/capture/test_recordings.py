@@ -30,20 +30,21 @@ def total(x: torch.Tensor, negated: bool) -> torch.Tensor:
     return -x.square().sum() if negated else x.square().sum()
 
 
-def of_size(size: int) -> torch.Tensor:
-    return torch.ones(size, device="lazy")
+def of_rank(rank: int) -> torch.Tensor:
+    """A tensor with 2 ** rank elements; tensors of two ranks need two programs."""
+    return torch.ones((2,) * rank, device="lazy")
 
 
-@pytest.mark.parametrize("varying", ["size", "argument"])
+@pytest.mark.parametrize("varying", ["rank", "argument"])
 def test_recordings_of_calls_without_repeats(
     recordings: list[int], varying: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     step = torch_ltc.capture(total._function)
     with caplog.at_level(logging.WARNING, "torch_ltc"):
         for i in range(200):
-            size, negated = (2 + i % 7, False) if varying == "size" else (4, i % 2 == 1)
-            result = step(of_size(size), negated)
-            assert result.item() == (-size if negated else size)
+            rank, negated = (1 + i % 7, False) if varying == "rank" else (2, i % 2 == 1)
+            result = step(of_rank(rank), negated)
+            assert result.item() == (-(2**rank) if negated else 2**rank)
     assert step.replays == 0
     # Pauses of 16, 32 and 64 calls, each followed by two recordings.
     assert recordings == [*range(16), 32, 33, 66, 67, 132, 133]
@@ -56,19 +57,19 @@ def test_recordings_of_calls_without_repeats(
 def test_calls_that_repeat_at_last(recordings: list[int]) -> None:
     step = torch_ltc.capture(total._function)
     for i in range(30):
-        step(of_size(2 + i % 7), False)
+        step(of_rank(1 + i % 7), False)
     for _ in range(200):
-        assert step(of_size(9), False).item() == 9
+        assert step(of_rank(9), False).item() == 2**9
     assert recordings == [*range(16), 32, 33]
     assert step.replays == 200 - 4
 
 
 def test_replays_pay_for_recordings(recordings: list[int]) -> None:
-    """If each epoch ends with a smaller batch, three calls of an epoch are recorded and
-    four are replayed."""
+    """If each epoch ends with a call that needs another program, three calls of an epoch
+    are recorded and four are replayed."""
     step = torch_ltc.capture(total._function)
     for _ in range(30):
-        for size in [8] * 6 + [5]:
-            assert step(of_size(size), False).item() == size
+        for rank in [3] * 6 + [2]:
+            assert step(of_rank(rank), False).item() == 2**rank
     assert step.replays == 30 * 4
     assert len(recordings) == 30 * 3

@@ -6,6 +6,7 @@
 #include "distributed/traced_collective.h"
 #include "memory/blocking.h"
 
+#include <cstring>
 #include <sstream>
 #include <unordered_map>
 
@@ -19,16 +20,30 @@ std::string text(const torch::lazy::Shape &shape) {
   return stream.str();
 }
 
+/// Whether both are defined and have the same dtype, sizes and bytes.
+bool hasSameContent(const at::Tensor &a, const at::Tensor &b) {
+  return a.defined() && b.defined() && a.scalar_type() == b.scalar_type() &&
+         a.sizes() == b.sizes() &&
+         std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0;
+}
+
 } // namespace
 
-CapturedStep::CapturedStep(const Recording &first, const Recording &second,
+CapturedStep::CapturedStep(const StepData &first, const Recording &second,
                            const std::vector<at::Tensor> &argumentTensors,
                            std::vector<KnownTensor> known,
                            const std::vector<at::Tensor> &returned,
-                           std::vector<at::Tensor> stepCounts)
-    : program(second.program), arguments(second.arguments),
+                           std::vector<at::Tensor> stepCounts,
+                           GeneralStepPtr general)
+    : general(std::move(general)), arguments(second.arguments),
       numbers(second.scalars), stepCounts(std::move(stepCounts)),
       backend(selectedBackendGeneration()), environment(second.environment) {
+  std::vector<int64_t> recordedSizes;
+  for (const Recording::Argument &argument : arguments)
+    recordedSizes.insert(recordedSizes.end(), argument.sizes.begin(),
+                         argument.sizes.end());
+  addSizesOf(std::move(recordedSizes), second.program, second.graph,
+             second.resultShapes);
   for (const at::Tensor &count : this->stepCounts)
     expectedCounts.push_back(*count.const_data_ptr<float>());
   for (const auto &draw : second.draws)
@@ -40,7 +55,7 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
           return slot.tensor.is_same(tensor);
         }))
       addSlot(tensor, "a tensor that a collective writes");
-  if (program->numCollectives)
+  if (second.program->numCollectives)
     addOrder();
   for (const torch::lazy::Shape &shape : second.resultShapes)
     outputs.emplace_back().shape = shape;
@@ -48,9 +63,6 @@ CapturedStep::CapturedStep(const Recording &first, const Recording &second,
   findStates(second);
   findWrittenArguments(second, argumentTensors);
   findReturned(second, argumentTensors, returned);
-  for (const OutputPlan &plan : program->outputs)
-    if (plan.place == OutputPlace::Donated)
-      parameters[plan.parameter].isDonated = true;
   for (Slot &slot : slots)
     slot.expected = slot.data->data();
   std::string problem = checkSlots();
@@ -84,7 +96,7 @@ void CapturedStep::addOrder() {
                    .inner = order,
                    .data = tensorDataOf(order),
                    .isOrder = true});
-  collectives = lastPlaces(program->numCollectives);
+  collectives = lastPlaces(sizes.front().program->numCollectives);
 }
 
 void CapturedStep::findStates(const Recording &second) {
@@ -190,10 +202,10 @@ void CapturedStep::findReturned(const Recording &second,
     TORCH_CHECK(tensor.device().is_lazy(), "it returns a tensor on the CPU");
     HostDataPtr data = tensorDataOf(tensor)->data();
     size_t result = 0;
-    while (result < second.results.size() &&
-           second.results[result].lock() != data)
+    while (result < second.data.results.size() &&
+           second.data.results[result].lock() != data)
       ++result;
-    TORCH_CHECK(result < second.results.size(), "it returns a tensor (",
+    TORCH_CHECK(result < second.data.results.size(), "it returns a tensor (",
                 text(data->shape()),
                 ") that the step neither computes nor receives");
     TORCH_CHECK(tensor.storage().use_count() <= 1,
@@ -211,7 +223,7 @@ void CapturedStep::findReturned(const Recording &second,
 /// Finds the second step's result that continues the order of collectives. The
 /// order that this step reads needn't be a result of the first recording: other
 /// collectives may have continued it between the two steps.
-std::optional<CapturedStep::Parameter>
+std::optional<std::pair<CapturedStep::Origin, size_t>>
 CapturedStep::resultOfOrder(const Recording &second) const {
   auto slot = std::find_if(slots.begin(), slots.end(),
                            [](const Slot &slot) { return slot.isOrder; });
@@ -219,44 +231,57 @@ CapturedStep::resultOfOrder(const Recording &second) const {
     return std::nullopt;
   for (size_t i = 0; i < second.roots.size(); ++i)
     if (second.roots[i].lock() == slot->data)
-      return Parameter{Origin::Result, second.resultOfRoot[i]};
+      return std::pair{Origin::Result, size_t(second.resultOfRoot[i])};
   return std::nullopt;
 }
 
-void CapturedStep::findOrigins(const Recording &first,
-                               const Recording &second) {
+std::optional<std::pair<CapturedStep::Origin, size_t>> CapturedStep::originOf(
+    size_t parameter, const StepData &first, const Recording &second,
+    const std::unordered_map<const HostData *, size_t> &constants) const {
+  const WeakData &data = second.data.parameters[parameter];
+  for (size_t i = 0; i < second.arguments.size(); ++i) {
+    const Recording::Argument &argument = second.arguments[i];
+    if (argument.isLazy && isSame(argument.data, data))
+      return std::pair{Origin::Argument, i};
+    for (const Recording::Upload &upload : second.uploads)
+      if (!argument.isLazy && argument.impl == upload.source &&
+          isSame(upload.data, data))
+        return std::pair{Origin::Argument, i};
+  }
+  for (size_t i = 0; i < second.draws.size(); ++i)
+    if (isSame(second.draws[i].first, data))
+      return std::pair{Origin::Draw, i};
+  for (size_t i = 0; i < first.results.size(); ++i)
+    if (isSame(first.results[i], data))
+      return std::pair{Origin::Result, i};
+  if (isSame(second.order, data))
+    return resultOfOrder(second);
+  HostDataPtr alive = data.lock();
+  if (alive && isSame(first.parameters[parameter], data))
+    if (auto slot = constants.find(alive.get()); slot != constants.end())
+      return std::pair{Origin::Constant, slot->second};
+  if (hasSameContent(first.uploads[parameter], second.data.uploads[parameter]))
+    return std::pair{Origin::Upload, parameter};
+  return std::nullopt;
+}
+
+void CapturedStep::findOrigins(const StepData &first, const Recording &second) {
   std::unordered_map<const HostData *, size_t> constants;
   for (size_t i = 0; i < slots.size(); ++i)
     if (HostDataPtr data = slots[i].data->data())
       constants.emplace(data.get(), i);
-  for (size_t k = 0; k < second.parameters.size(); ++k) {
-    const WeakData &data = second.parameters[k];
-    std::optional<Parameter> found;
-    for (size_t i = 0; i < second.arguments.size() && !found; ++i) {
-      const Recording::Argument &argument = second.arguments[i];
-      if (argument.isLazy && isSame(argument.data, data))
-        found = Parameter{Origin::Argument, i};
-      for (const Recording::Upload &upload : second.uploads)
-        if (!argument.isLazy && argument.impl == upload.source &&
-            isSame(upload.data, data))
-          found = Parameter{Origin::Argument, i};
-    }
-    for (size_t i = 0; i < second.draws.size() && !found; ++i)
-      if (isSame(second.draws[i].first, data))
-        found = Parameter{Origin::Draw, i};
-    for (size_t i = 0; i < first.results.size() && !found; ++i)
-      if (isSame(first.results[i], data))
-        found = Parameter{Origin::Result, i};
-    if (!found && isSame(second.order, data))
-      found = resultOfOrder(second);
-    HostDataPtr alive = data.lock();
-    if (!found && alive && isSame(first.parameters[k], data))
-      if (auto slot = constants.find(alive.get()); slot != constants.end())
-        found = Parameter{Origin::Constant, slot->second};
-    TORCH_CHECK(found, "it reads a tensor (", text(second.parameterShapes[k]),
+  for (size_t k = 0; k < second.data.parameters.size(); ++k) {
+    const torch::lazy::Shape &shape = second.parameterShapes[k];
+    auto found = originOf(k, first, second, constants);
+    TORCH_CHECK(found, "it reads a tensor (", text(shape),
                 ") that is neither an argument nor a tensor that the function "
                 "refers to; tensors moved from the CPU must be arguments");
-    parameters.push_back(*found);
+    auto [origin, index] = *found;
+    if (origin == Origin::Upload) {
+      uploads.push_back(HostData::copyOf(second.data.uploads[index]));
+      index = uploads.size() - 1;
+    }
+    parameters.push_back({origin, index, shape});
   }
 }
 

@@ -1,31 +1,38 @@
 //===- captured_step.h - A step that runs without being traced --*- C++ -*-===//
 //
 // A captured step is a program with the origin of each parameter and the
-// destination of each result, derived from the recordings of two consecutive
-// steps:
+// destination of each result, derived from a recorded step and the data of the
+// step before it, which was recorded, too, or replayed:
 //
 //   origin        value of the parameter in the second recording
 //   Argument i    tensor argument i of the call (a CPU tensor is uploaded)
 //   Draw i        the i-th random draw, repeated by each replay
-//   Result i      result i of the first recording: state
-//   Constant i    the value of the tensor in slot i, as in the first recording
+//   Result i      result i of the step before: state
+//   Constant i    the value of the tensor in slot i, as in the step before
+//   Upload i      the content of upload i, as in the step before
 //
 // A replay checks that the tensors that hold state and constants are unchanged
 // since the last step. It assigns the new values to the tensors that hold state
 // and to written arguments, without running autograd, functionalization or the
 // tracer.
 //
+// If there is a program for all sizes, the arguments of replays may have other
+// sizes than those of the recorded step (`addSizes`).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef TORCH_LTC_CAPTURE_CAPTURED_STEP_H
 #define TORCH_LTC_CAPTURE_CAPTURED_STEP_H
 
+#include "capture/general_step.h"
 #include "execution/recording.h"
 #include "execution/step_queue.h"
 #include "shape/strides.h"
 
+#include <list>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace torch_ltc {
@@ -39,22 +46,42 @@ public:
     std::string name;
   };
 
-  /// `first` and `second` are the recordings of consecutive steps; `arguments`
-  /// and `returned` are the tensors that the second step received and returned.
+  /// `first` is the data of the step before `second`; `arguments` and
+  /// `returned` are the tensors that the second step received and returned.
   /// `stepCounts` are the step counts of optimizers: float32 CPU tensors that
-  /// each replay increments. Throws c10::Error with a one-sentence reason if
+  /// each replay increments. `general`: the program for all sizes of the second
+  /// step's program, or null. Throws c10::Error with a one-sentence reason if
   /// the step can't be replayed.
-  CapturedStep(const Recording &first, const Recording &second,
+  CapturedStep(const StepData &first, const Recording &second,
                const std::vector<at::Tensor> &arguments,
                std::vector<KnownTensor> known,
                const std::vector<at::Tensor> &returned,
-               std::vector<at::Tensor> stepCounts);
+               std::vector<at::Tensor> stepCounts, GeneralStepPtr general);
 
   /// The program's dynamic scalars, with their recorded values.
   const std::vector<DynamicScalar> &scalars() const { return numbers; }
   /// Makes `replay` pass `values[expression]` as scalar `scalar`. Throws
   /// c10::Error if there is no such scalar.
   void bindScalar(size_t scalar, size_t expression);
+
+  /// Whether there is a program for all sizes.
+  bool hasGeneral() const { return general != nullptr; }
+  /// Selects the program for the sizes of the arguments. Returns false if there
+  /// is none yet.
+  bool selectSizes(const std::vector<at::Tensor> &arguments);
+  /// Adds and selects a program for the sizes of the arguments. `symbols`:
+  /// values of those symbols that no size of a parameter determines. Returns
+  /// "", or why there is no such program.
+  std::string addSizes(const std::vector<at::Tensor> &arguments,
+                       c10::ArrayRef<std::optional<int64_t>> symbols);
+  /// The varying quantities (general/varying_quantities.h) at the selected
+  /// sizes; empty without a program for all sizes.
+  std::vector<int64_t> quantities() const;
+  /// The varying integers of the ops' arguments (general/trace_numbers.h) at
+  /// the selected sizes; empty without a program for all sizes.
+  std::vector<int64_t> integers() const;
+  /// The data of the last step.
+  StepData lastData() const;
 
   /// Schedules a run of the step and returns "". If the step can't be replayed,
   /// changes nothing and returns the reason. Appends a tensor to `results` for
@@ -63,14 +90,24 @@ public:
                      const std::vector<double> &values,
                      std::vector<at::Tensor> &results);
 
-  const std::string &programName() const { return program->name; }
+  const std::string &programName() const { return sizes.front().program->name; }
 
 private:
-  enum class Origin { Argument, Draw, Result, Constant };
+  enum class Origin { Argument, Draw, Result, Constant, Upload };
   struct Parameter {
     Origin origin;
     size_t index;
-    bool isDonated = false;
+    torch::lazy::Shape shape; // in the recorded step
+  };
+  /// What depends on the sizes of the arguments.
+  struct Sizes {
+    std::vector<int64_t> arguments; // of all dims, concatenated
+    ProgramPtr program;
+    GraphSnapshotPtr graph;      // null without a program for all sizes
+    std::vector<bool> isDonated; // by parameter
+    std::vector<torch::lazy::Shape> results; // by output
+    /// Empty for the recorded sizes.
+    std::vector<std::vector<int64_t>> draws;
   };
   /// A tensor that holds state or a constant.
   struct Slot {
@@ -94,7 +131,7 @@ private:
   };
   // A result of the program.
   struct Output {
-    torch::lazy::Shape shape;
+    torch::lazy::Shape shape;  // in the recorded step
     std::vector<size_t> slots; // slots whose tensor receives the result
     // The data of the tensors that receive the result, and of their bases.
     std::vector<TensorDataPtr> states;
@@ -115,8 +152,12 @@ private:
 
   void addSlot(const at::Tensor &tensor, std::string name);
   void addOrder();
-  std::optional<Parameter> resultOfOrder(const Recording &second) const;
-  void findOrigins(const Recording &first, const Recording &second);
+  std::optional<std::pair<Origin, size_t>>
+  resultOfOrder(const Recording &second) const;
+  std::optional<std::pair<Origin, size_t>>
+  originOf(size_t parameter, const StepData &first, const Recording &second,
+           const std::unordered_map<const HostData *, size_t> &constants) const;
+  void findOrigins(const StepData &first, const Recording &second);
   void findStates(const Recording &second);
   void findWrittenArguments(const Recording &second,
                             const std::vector<at::Tensor> &tensors);
@@ -136,12 +177,19 @@ private:
                             const std::vector<at::Tensor> &tensors,
                             const std::vector<HostDataPtr> &datas,
                             const std::vector<at::Tensor> &earlier) const;
-  HostDataPtr outputData(Output &output, const OutputPlan &plan,
-                         const ScheduledStep &step);
+  HostDataPtr outputData(size_t output, const ScheduledStep &step);
+  void addSizesOf(std::vector<int64_t> arguments, ProgramPtr program,
+                  GraphSnapshotPtr graph,
+                  std::vector<torch::lazy::Shape> results);
+  std::string checkSizes(const GraphSnapshot &graph,
+                         const std::vector<at::Tensor> &tensors) const;
 
-  ProgramPtr program;
+  static constexpr size_t kMaxSizes = 256;
+  GeneralStepPtr general;
+  std::list<Sizes> sizes; // most recently used first
   std::vector<Recording::Argument> arguments;
   std::vector<Draw> draws;
+  std::vector<HostDataPtr> uploads;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
   std::vector<Slot> slots;

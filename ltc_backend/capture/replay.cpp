@@ -9,6 +9,7 @@
 #include "execution/step_executor.h"
 #include "memory/running_step.h"
 
+#include <ATen/ExpandUtils.h>
 #include <ATen/FunctionalStorageImpl.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -30,6 +31,23 @@ struct NoGraph final : torch::autograd::Node {
   }
   std::string name() const override { return "CapturedStepBackward"; }
 };
+
+/// Whether the tensor has the strides that the recorded argument has, or would
+/// have at the tensor's sizes.
+bool hasRecordedLayout(const at::Tensor &tensor,
+                       const Recording::Argument &recorded) {
+  const at::IntArrayRef sizes = recorded.sizes, strides = recorded.strides;
+  if (tensor.dim() != int64_t(sizes.size()))
+    return false;
+  if (tensor.sizes() == sizes)
+    return tensor.strides() == strides;
+  const bool wasContiguous = strides == packedStrides(sizes);
+  if (tensor.strides() == strides)
+    return tensor.is_contiguous() == wasContiguous;
+  return at::IntArrayRef(at::infer_dense_strides(sizes, strides)) == strides &&
+         at::IntArrayRef(at::infer_dense_strides(tensor.sizes(), strides)) ==
+             tensor.strides();
+}
 
 } // namespace
 
@@ -97,9 +115,7 @@ CapturedStep::checkArguments(const std::vector<at::Tensor> &tensors) const {
       return name + " is on another device";
     if (tensor.scalar_type() != recorded.dtype)
       return name + " has a different dtype";
-    if (tensor.sizes() != c10::ArrayRef<int64_t>(recorded.sizes))
-      return name + " has a different shape";
-    if (tensor.strides() != c10::ArrayRef<int64_t>(recorded.strides))
+    if (!hasRecordedLayout(tensor, recorded))
       return name + " has different strides";
     if (recorded.isLazy && !tensorDataOf(tensor)->data())
       return name + " isn't computed yet";
@@ -122,10 +138,14 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
   std::vector<HostDataPtr> drawn;
   // Makes all draws, because those that the program doesn't read also advance
   // the generator.
-  for (const Draw &draw : draws)
-    drawn.push_back(HostData::takeOver(draw()));
+  const Sizes &selected = sizes.front();
+  for (size_t i = 0; i < draws.size(); ++i)
+    drawn.push_back(HostData::takeOver(draws[i](
+        selected.draws.empty() ? at::OptionalIntArrayRef()
+                               : at::OptionalIntArrayRef(selected.draws[i]))));
   inputs.clear();
-  for (const Parameter &parameter : parameters) {
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    const Parameter &parameter = parameters[k];
     HostDataPtr data;
     long holders = 1; // references that this function holds
     switch (parameter.origin) {
@@ -146,9 +166,12 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
     case Origin::Constant:
       data = slots[parameter.index].data->data();
       break;
+    case Origin::Upload:
+      data = uploads[parameter.index];
+      break;
     }
     bool mayOverwrite = data.use_count() == holders && !data->sharesBuffer();
-    if (parameter.isDonated && !mayOverwrite) {
+    if (selected.isDonated[k] && !mayOverwrite) {
       // Another tensor holds this value: the program overwrites a copy.
       data->wait();
       BufferPtr copy = Buffer::allocate(data->buffer()->size());
@@ -163,8 +186,10 @@ void CapturedStep::addParameters(const std::vector<at::Tensor> &tensors,
 
 /// Creates the data of a result. Steps run in order, so memory that only this
 /// step's tensors hold may be reused.
-HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
-                                     const ScheduledStep &step) {
+HostDataPtr CapturedStep::outputData(size_t number, const ScheduledStep &step) {
+  Output &output = outputs[number];
+  const OutputPlan &plan = sizes.front().program->outputs[number];
+  const torch::lazy::Shape &shape = sizes.front().results[number];
   if (plan.place == OutputPlace::Forwarded)
     return inputs[plan.parameter];
   bool isUpdate = plan.updatedParameter && !output.isReturned &&
@@ -172,19 +197,18 @@ HostDataPtr CapturedStep::outputData(Output &output, const OutputPlan &plan,
   const CompletionPtr &completion =
       isUpdate ? step.updatesCompletion : step.completion;
   if (plan.place == OutputPlace::Donated)
-    return HostData::create(output.shape, step.parameters[plan.parameter],
-                            completion);
+    return HostData::create(shape, step.parameters[plan.parameter], completion);
   HostDataPtr old;
   if (!output.isReturned && !output.isState && output.arguments.empty())
     old = output.states.empty() ? output.scratch : output.states[0]->data();
   long holders = 1 + std::max<long>(1, long(output.states.size()));
   BufferPtr buffer;
-  if (old && old.use_count() == holders && !old->sharesBuffer())
+  if (old && old.use_count() == holders && !old->sharesBuffer() &&
+      old->buffer()->size() == byteSize(shape))
     buffer = old->buffer();
   else
-    buffer = Buffer::deferred(byteSize(output.shape));
-  HostDataPtr data =
-      HostData::create(output.shape, std::move(buffer), completion);
+    buffer = Buffer::deferred(byteSize(shape));
+  HostDataPtr data = HostData::create(shape, std::move(buffer), completion);
   if (output.states.empty() && !output.isReturned && output.arguments.empty())
     output.scratch = data;
   return data;
@@ -206,9 +230,12 @@ CapturedStep::returnedTensor(const Returned &returned,
     break;
   }
   at::Tensor tensor = makeTensor(datas[returned.index]);
-  if (tensor.strides() != returned.geometry.strides ||
-      returned.geometry.offset != 0)
-    setGeometry(tensor, returned.geometry.strides, returned.geometry.offset);
+  Strides strides = tensor.sizes() == outputs[returned.index].shape.sizes()
+                        ? returned.geometry.strides
+                        : Strides(at::infer_dense_strides(
+                              tensor.sizes(), returned.geometry.strides));
+  if (tensor.strides() != strides || returned.geometry.offset != 0)
+    setGeometry(tensor, strides, returned.geometry.offset);
   tensor = wrapIfOutside(std::move(tensor));
   if (returned.requiresGrad) {
     auto node = c10::make_intrusive<NoGraph>();
@@ -223,7 +250,7 @@ void CapturedStep::addOutputs(const std::vector<at::Tensor> &tensors,
                               std::vector<at::Tensor> &results) {
   std::vector<HostDataPtr> datas;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    datas.push_back(outputData(outputs[i], program->outputs[i], step));
+    datas.push_back(outputData(i, step));
     step.outputs.push_back(datas.back()->buffer());
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -264,6 +291,8 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
   if (!collectives.empty())
     scheduledOrder(); // may wait, which releases the lock
   std::string failure = checkArguments(tensors);
+  if (failure.empty() && !selectSizes(tensors))
+    failure = "the sizes of the arguments changed";
   if (failure.empty())
     failure = checkSlots();
   if (failure.empty())
@@ -285,7 +314,7 @@ std::string CapturedStep::replay(const std::vector<at::Tensor> &tensors,
       step.scalars[scalar].asInt = int64_t(values[expression]);
   for (size_t i = 0; i < stepCounts.size(); ++i)
     expectedCounts[i] = *stepCounts[i].mutable_data_ptr<float>() += 1;
-  step.program = program;
+  step.program = sizes.front().program;
   step.number = StepExecutor::get().noteReplayedStep();
   count(Counter::replayed_steps);
   logAndSchedule(std::move(step), "captured", "capture", stopwatch.seconds());

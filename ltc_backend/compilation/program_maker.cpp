@@ -285,7 +285,7 @@ CompileEvent eventOf(const GraphSnapshotPtr &graph, int64_t step,
 /// `sighting`: what is known about the graph's sizes; null if a program for all
 /// sizes isn't allowed.
 ProgramPtr makeOwn(const GraphSnapshotPtr &graph, const Hash128 &hash,
-                   Sighting *sighting, LocationId location,
+                   Sighting *sighting, bool isRecorded, LocationId location,
                    CompileEvent &event) {
   ProgramPtr program;
   const std::string dumpFolder = config().dump.get();
@@ -297,7 +297,7 @@ ProgramPtr makeOwn(const GraphSnapshotPtr &graph, const Hash128 &hash,
       (dumpFolder.empty() || !event.dumpDirectory.empty()) &&
       (!mayCompileLater() || mayHaveProgram(hash)))
     program = loadFromDisk(graph, hash, event);
-  if (!program && sighting && config().tier.get() == "compile")
+  if (!program && sighting && (isRecorded || config().tier.get() == "compile"))
     program = makeAndBindGeneral(graph, *sighting, event);
   if (!program && mayCompileLater()) {
     Sighting none;
@@ -334,7 +334,7 @@ ProgramPtr withChecks(ProgramPtr program, const GraphSnapshotPtr &graph,
 
 ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
                                   int64_t step, LocationId location,
-                                  std::string &origin) {
+                                  std::string &origin, bool isRecorded) {
   auto graph = std::make_shared<const GraphSnapshot>(std::move(snapshot));
   Stopwatch stopwatch;
   CompileEvent event = eventOf(graph, step, location);
@@ -364,8 +364,8 @@ ProgramPtr torch_ltc::makeProgram(GraphSnapshot snapshot, const Hash128 &hash,
       event.origin = "interpreted";
       program = std::make_shared<InterpretedProgram>(graph);
     } else {
-      program = makeOwn(graph, hash, mayBeBound ? &sighting : nullptr, location,
-                        event);
+      program = makeOwn(graph, hash, mayBeBound ? &sighting : nullptr,
+                        isRecorded, location, event);
     }
   } catch (const std::runtime_error &error) {
     count(Counter::compile_failures);

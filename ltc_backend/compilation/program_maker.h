@@ -14,8 +14,11 @@ namespace torch_ltc {
 /// program from the disk cache, compiles or interprets it. Adds a row to the
 /// compile log, and sets `origin` to "bound", "disk", "compiled" or
 /// "interpreted". Throws c10::Error with a one-sentence message.
+/// `isRecorded`: whether a captured step is being recorded; then tier `auto`
+/// compiles a program for all sizes at once, because replays need it.
 ProgramPtr makeProgram(GraphSnapshot graph, const Hash128 &hash, int64_t step,
-                       LocationId location, std::string &origin);
+                       LocationId location, std::string &origin,
+                       bool isRecorded = false);
 
 /// Returns the folder with the dump of `program`, or "" if it can't be written.
 /// Requires option `dump`. If there is no dump (for example, because the

@@ -70,11 +70,12 @@ void noteMemoryHit(Program &program) {
   program.noteReuse();
 }
 
-/// Whether the program may run as it is. A capture can't use a placeholder,
-/// because it replays exactly the program that it records.
-bool mayUse(const Program &program) {
-  return !program.isPlaceholder() ||
-         (!Recording::current() && config().tier.get() != "compile");
+/// Whether the program may run as it is. A recorded step that repeats a program
+/// can't use a placeholder, because it is probably captured: replays run
+/// exactly the program that was recorded.
+bool mayUse(const Program &program, bool isRepeated) {
+  return !program.isPlaceholder() || (!(Recording::current() && isRepeated) &&
+                                      config().tier.get() != "compile");
 }
 
 ProgramPtr compileNow(const Hash128 &hash, const ProgramPtr &placeholder) {
@@ -102,7 +103,7 @@ ChosenProgram torch_ltc::chooseProgram(const Graph &graph,
     chosen.location = 0;
     Hash128 hash = programHash(graph, chosen.donatable);
     chosen.program = findProgram(hash);
-    bool mayRun = chosen.program && mayUse(*chosen.program);
+    bool mayRun = chosen.program && mayUse(*chosen.program, true);
     if (mayRun && !isWatched && !isQueueFull()) {
       noteMemoryHit(*chosen.program);
       return chosen;
@@ -115,13 +116,13 @@ ChosenProgram torch_ltc::chooseProgram(const Graph &graph,
       chosen.location = captureLocation();
       return makeProgram(std::move(snapshot), hash,
                          StepExecutor::get().stepNumber(), chosen.location,
-                         chosen.origin);
+                         chosen.origin, Recording::current() != nullptr);
     };
     {
       BlockingScope unlocked;
       if (!chosen.program)
         chosen.program = findOrMakeProgram(hash, make, wasInMemory);
-      if (!mayUse(*chosen.program))
+      if (!mayUse(*chosen.program, wasInMemory))
         chosen.program = compileNow(hash, chosen.program);
       writeDumps(chosen, graph, hash);
       waitForRoomInQueue();

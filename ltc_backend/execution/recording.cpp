@@ -5,6 +5,9 @@
 #include <ATen/FunctionalStorageImpl.h>
 #include <ATen/FunctionalTensorWrapper.h>
 
+#include <algorithm>
+#include <unordered_map>
+
 using namespace torch_ltc;
 
 namespace {
@@ -89,7 +92,10 @@ void Recording::noteDraw(const HostDataPtr &data, Draw draw,
 }
 
 void Recording::noteUpload(const HostDataPtr &data, const at::Tensor &source) {
-  uploads.push_back({data, source.unsafeGetTensorImpl()});
+  at::Tensor content;
+  if (source.nbytes() <= kMaxConstantBytes)
+    content = source.detach().clone(at::MemoryFormat::Contiguous);
+  uploads.push_back({data, source.unsafeGetTensorImpl(), std::move(content)});
 }
 
 void Recording::noteOrder(const HostDataPtr &data) {
@@ -109,23 +115,76 @@ std::vector<at::Tensor> Recording::receivers() const {
   return alive;
 }
 
-void Recording::noteRun(const ProgramPtr &programRun,
-                        c10::ArrayRef<HostDataPtr> programParameters,
-                        c10::ArrayRef<HostDataPtr> programResults,
-                        c10::ArrayRef<TensorDataPtr> rootTensors,
-                        c10::ArrayRef<uint32_t> resultOfRootTensor,
-                        c10::ArrayRef<DynamicScalar> programScalars) {
+size_t Recording::noteSizesRead(const at::Tensor &tensor) {
+  TensorAccess access;
+  SizeSource source;
+  SizedValue value;
+  auto argument = std::ranges::find_if(
+      held, [&](const at::Tensor &other) { return other.is_same(tensor); });
+  if (argument != held.end()) {
+    source.argument = size_t(argument - held.begin());
+  } else {
+    // The value before pending updates has the same sizes. Applying the updates
+    // here would change the trace.
+    TensorDataPtr state = tensorDataOf(
+        at::functionalization::impl::isFunctionalTensor(tensor)
+            ? at::functionalization::impl::from_functional_tensor(tensor)
+            : tensor);
+    if (HostDataPtr data = state->data()) {
+      value.data = data;
+    } else {
+      torch::lazy::Value pending = state->value();
+      value.node = pending.node;
+      value.result = uint32_t(pending.index);
+    }
+  }
+  sizeSources.push_back(source);
+  sizedValues.push_back(std::move(value));
+  return sizeSources.size() - 1;
+}
+
+void Recording::findSizeSources(const Graph &observed) {
+  std::unordered_map<const void *, uint32_t> positions;
+  for (uint32_t i = 0; i < observed.nodes.size(); ++i) {
+    const GraphNode *node = observed.nodes[i];
+    positions.emplace(static_cast<const torch::lazy::Node *>(node), i);
+    if (node->isData())
+      positions.emplace(static_cast<const DataNode *>(node)->data().get(), i);
+  }
+  for (size_t i = 0; i < sizeSources.size(); ++i) {
+    const SizedValue &value = sizedValues[i];
+    const void *key = value.data.lock().get();
+    if (!key)
+      key = value.node.lock().get();
+    auto found = positions.find(key);
+    if (key && !sizeSources[i].argument && found != positions.end())
+      sizeSources[i].value = ResultRef{found->second, value.result};
+  }
+}
+
+void Recording::noteRun(const ObservedStep &observed) {
   ++numRuns;
-  program = programRun;
-  parameters.assign(programParameters.begin(), programParameters.end());
-  results.assign(programResults.begin(), programResults.end());
+  const Graph &ran = observed.graph;
+  program = observed.chosen.program;
+  graph = std::make_shared<const GraphSnapshot>(
+      takeSnapshot(ran, program->name, observed.chosen.donatable));
+  data.parameters.assign(ran.parameters.begin(), ran.parameters.end());
+  data.results.assign(observed.results.begin(), observed.results.end());
   parameterShapes.clear();
-  for (const HostDataPtr &data : programParameters)
-    parameterShapes.push_back(data->shape());
+  data.uploads.clear();
+  for (const HostDataPtr &parameter : ran.parameters) {
+    parameterShapes.push_back(parameter->shape());
+    auto upload = std::ranges::find_if(uploads, [&](const Upload &other) {
+      return isSame(other.data, parameter);
+    });
+    data.uploads.push_back(upload == uploads.end() ? at::Tensor()
+                                                   : upload->content);
+  }
   resultShapes.clear();
-  for (const HostDataPtr &data : programResults)
+  for (const HostDataPtr &data : observed.results)
     resultShapes.push_back(data->shape());
-  roots.assign(rootTensors.begin(), rootTensors.end());
-  resultOfRoot = resultOfRootTensor.vec();
-  scalars = programScalars.vec();
+  roots.assign(observed.tensors.begin(), observed.tensors.end());
+  resultOfRoot = ran.resultOfRoot;
+  scalars = ran.scalars;
+  findSizeSources(ran);
 }

@@ -10,6 +10,7 @@
 #define TORCH_LTC_EXECUTION_RECORDING_H
 
 #include "execution/cpu_reads.h"
+#include "execution/step_observers.h"
 #include "graph/live_tensors.h"
 #include "ir/trace_environment.h"
 #include "programs/program.h"
@@ -36,8 +37,9 @@ TensorDataPtr baseOf(const at::Tensor &tensor);
 at::functionalization::FunctionalStorageImpl *
 sharedStorageOf(const at::Tensor &tensor);
 
-/// Repeats a recorded random draw; returns a CPU tensor.
-using Draw = std::function<at::Tensor()>;
+/// Repeats a recorded random draw, of the traced sizes or of other ones;
+/// returns a CPU tensor.
+using Draw = std::function<at::Tensor(at::OptionalIntArrayRef sizes)>;
 using WeakData = std::weak_ptr<HostData>;
 
 /// Whether both refer to the same data, alive or not.
@@ -45,8 +47,20 @@ inline bool isSame(const WeakData &a, const WeakData &b) {
   return !a.owner_before(b) && !b.owner_before(a);
 }
 
+/// The data that a step read and computed. The references are weak, because
+/// data that something else holds couldn't be donated.
+struct StepData {
+  std::vector<WeakData> parameters, results;
+  /// The contents of those parameters that were copied from small CPU tensors;
+  /// undefined for other parameters.
+  std::vector<at::Tensor> uploads;
+};
+
 class Recording {
 public:
+  /// A CPU tensor of at most this size is a constant of the captured step if it
+  /// has the same content in two recordings.
+  static constexpr size_t kMaxConstantBytes = 4096;
   /// The open recording of this thread, or null.
   static Recording *current();
 
@@ -77,15 +91,12 @@ public:
   /// The tensors that collectives of the step write, without those that have
   /// been destroyed.
   std::vector<at::Tensor> receivers() const;
+  /// Records that Python reads the sizes of a lazy tensor. Returns the index of
+  /// the tensor in `sizeSources`, which the run completes.
+  size_t noteSizesRead(const at::Tensor &tensor);
   /// Records a run of a program; only the last run is kept.
-  void noteRun(const ProgramPtr &program,
-               c10::ArrayRef<HostDataPtr> programParameters,
-               c10::ArrayRef<HostDataPtr> programResults,
-               c10::ArrayRef<TensorDataPtr> rootTensors,
-               c10::ArrayRef<uint32_t> resultOfRootTensor,
-               c10::ArrayRef<DynamicScalar> programScalars);
+  void noteRun(const ObservedStep &observed);
 
-  // References are weak, because data held by a recording couldn't be donated.
   struct Argument {
     WeakData data;                   // of a lazy tensor
     c10::TensorImpl *impl = nullptr; // of a CPU tensor
@@ -100,6 +111,13 @@ public:
   struct Upload {
     WeakData data;
     c10::TensorImpl *source;
+    at::Tensor content; // undefined if it is large
+  };
+  /// The origin of a tensor whose sizes Python reads; empty if the tensor is
+  /// neither an argument nor a value of the program.
+  struct SizeSource {
+    std::optional<size_t> argument;
+    std::optional<ResultRef> value;
   };
   const TraceEnvironment environment = TraceEnvironment::current();
   std::vector<Argument> arguments;
@@ -108,9 +126,11 @@ public:
   std::vector<Upload> uploads;
   WeakData order;
   int numRuns = 0;
+  std::vector<SizeSource> sizeSources;
   // State of the last run:
   ProgramPtr program;
-  std::vector<WeakData> parameters, results;
+  GraphSnapshotPtr graph;
+  StepData data;
   std::vector<torch::lazy::Shape> parameterShapes, resultShapes;
   std::vector<std::weak_ptr<TensorData>> roots;
   std::vector<uint32_t> resultOfRoot;
@@ -121,6 +141,14 @@ private:
   /// reused.
   std::vector<at::Tensor> held;
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl>> weakReceivers;
+  /// The pending value or the data of each size source that isn't an argument.
+  struct SizedValue {
+    std::weak_ptr<torch::lazy::Node> node;
+    uint32_t result = 0;
+    WeakData data;
+  };
+  std::vector<SizedValue> sizedValues;
+  void findSizeSources(const Graph &graph);
   CpuReads cpuReads;
   std::string read;
 };

@@ -49,11 +49,8 @@ void reportUndonated(const ObservedStep &observed) {
 }
 
 void noteInRecording(const ObservedStep &observed) {
-  const Graph &graph = observed.graph;
   if (Recording *recording = Recording::current())
-    recording->noteRun(observed.chosen.program, graph.parameters,
-                       observed.results, observed.tensors, graph.resultOfRoot,
-                       graph.scalars);
+    recording->noteRun(observed);
 }
 
 void addLocations(const ObservedStep &observed) {

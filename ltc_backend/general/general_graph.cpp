@@ -51,6 +51,36 @@ std::optional<SymbolValues> GeneralGraph::bind(const TraceNumbers &numbers,
   return values;
 }
 
+std::optional<SymbolValues> GeneralGraph::valuesOfSizes(
+    c10::function_ref<std::optional<int64_t>(size_t parameter, size_t dim)>
+        sizeOf,
+    c10::ArrayRef<std::optional<int64_t>> others) const {
+  SymbolValues values;
+  for (uint32_t symbol = 0; symbol < sizeSymbols.size(); ++symbol) {
+    const SizeExpression itself =
+        SizeExpression::of({SizeTerm::Kind::Symbol, symbol});
+    std::optional<int64_t> found;
+    for (uint32_t i = 0; i < slots.size() && !found; ++i) {
+      const NumberSlot &slot = slots[i];
+      const bool isSource = i == sizeSymbols[symbol].slot;
+      if (slot.kind != NumberSlot::Kind::ParameterSize ||
+          !(isSource || slot.value == itself))
+        continue;
+      const int64_t multiple = isSource ? sizeSymbols[symbol].multiple : 1;
+      std::optional<int64_t> size =
+          sizeOf(base->nodes[slot.node].parameter, slot.place);
+      if (size && *size % multiple == 0)
+        found = *size / multiple;
+    }
+    if (!found && symbol < others.size())
+      found = others[symbol];
+    if (!found)
+      return std::nullopt;
+    values.push_back(*found);
+  }
+  return values;
+}
+
 std::vector<int64_t>
 GeneralGraph::valuesOfDerived(c10::ArrayRef<int64_t> symbols) const {
   std::vector<int64_t> values;

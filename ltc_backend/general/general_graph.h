@@ -22,6 +22,8 @@
 #include "general/size_expression.h"
 #include "general/trace_numbers.h"
 
+#include <c10/util/FunctionRef.h>
+
 #include <memory>
 
 namespace torch_ltc {
@@ -102,6 +104,14 @@ public:
   /// `reason`.
   std::optional<SymbolValues> bind(const TraceNumbers &numbers,
                                    std::string *reason = nullptr) const;
+  /// Returns the values of the symbols at which the parameters have these
+  /// sizes; `sizeOf` returns none if a size isn't known. A symbol that no size
+  /// determines has its value in `others`. Returns none if a symbol has no
+  /// value. Other numbers aren't checked.
+  std::optional<SymbolValues> valuesOfSizes(
+      c10::function_ref<std::optional<int64_t>(size_t parameter, size_t dim)>
+          sizeOf,
+      c10::ArrayRef<std::optional<int64_t>> others) const;
   /// Returns the graph at these values, with the name `name`. Throws c10::Error
   /// if there is no such graph, because sizes don't match or a size becomes 0
   /// or 1.

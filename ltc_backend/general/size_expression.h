@@ -57,6 +57,7 @@ struct SizeExpression {
     result.product.push_back(term);
     return result;
   }
+  bool operator==(const SizeExpression &) const = default;
   bool isConstant() const { return factor == 0; }
   /// Whether the expression is a single term.
   bool isTerm() const {

@@ -49,6 +49,11 @@ TraceNumbers numbersOf(const GraphSnapshot &graph);
 /// skeletons, each of which generalizes to other sizes.
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
+/// The skeleton of the graph with open ends.
+inline Hash128 skeletonOf(const GraphSnapshotPtr &graph) {
+  return numbersOf(*withOpenEnds(graph)).skeleton;
+}
+
 /// Whether this integer of an argument is part of the skeleton.
 inline bool isStructural(const ArgumentSpec &spec, int64_t number) {
   constexpr int64_t largest = int64_t(1) << 48;

@@ -14,9 +14,21 @@
 namespace torch_ltc {
 
 /// Returns a tensor on device lazy with the numbers and strides that `draw`
-/// returns. `draw` must return a new CPU tensor at each call. An open recording
+/// returns. `draw` must return a new CPU tensor at each call; if it gets sizes,
+/// the tensor has these instead of the traced ones. An open recording
 /// stores `draw`, and the result of `distribution`, such as "bernoulli(0.5)".
 at::Tensor drawn(Draw draw, c10::function_ref<std::string()> distribution);
+
+/// The memory of a draw.
+struct DrawnMemory {
+  std::vector<int64_t> sizes;
+  Strides strides;
+  at::TensorOptions options;
+
+  /// Returns an uninitialized CPU tensor of these sizes, or of `other` sizes
+  /// with its elements in the same order in memory.
+  at::Tensor allocate(at::OptionalIntArrayRef other) const;
+};
 
 /// Returns `value` (floats or int64). If an element of `isValid` is false, the
 /// step that computes the result fails with `message`, the error that eager

@@ -67,8 +67,10 @@ bool isTraced(const Tensor &tensor) {
 Tensor normals(at::IntArrayRef sizes, at::ScalarType dtype, double mean,
                double std, const OptionalGenerator &generator) {
   return drawn(
-      [sizes = sizes.vec(), dtype, mean, std, generator] {
-        return at::empty(sizes, dtype).normal_(mean, std, generator);
+      [traced = sizes.vec(), dtype, mean, std,
+       generator](at::OptionalIntArrayRef sizes) {
+        return at::empty(sizes.value_or(traced), dtype)
+            .normal_(mean, std, generator);
       },
       [&] {
         std::ostringstream text;
@@ -199,12 +201,12 @@ Tensor checkedSamples(Tensor samples, const Tensor &weights, bool bySums) {
 /// distributed numbers.
 Tensor samplesByOrder(const Tensor &weights, int64_t numSamples,
                       const OptionalGenerator &generator) {
-  Strides strides = copyStrides(weights, at::MemoryFormat::Preserve);
-  auto options = at::TensorOptions().dtype(weights.scalar_type());
+  DrawnMemory memory{weights.sizes().vec(),
+                     copyStrides(weights, at::MemoryFormat::Preserve),
+                     at::TensorOptions().dtype(weights.scalar_type())};
   Tensor exponentials = drawn(
-      [sizes = weights.sizes().vec(), strides, options, generator] {
-        return at::empty_strided(sizes, strides, options)
-            .exponential_(1, generator);
+      [memory, generator](at::OptionalIntArrayRef sizes) {
+        return memory.allocate(sizes).exponential_(1, generator);
       },
       [] { return std::string("exponential(1)"); });
   Tensor quotients = traceOp("aten::div.Tensor", {weights, exponentials});
@@ -221,8 +223,9 @@ Tensor samplesBySums(const Tensor &weights, int64_t numSamples,
   std::vector<int64_t> sizes = weights.sizes().vec();
   int64_t last = std::exchange(sizes.back(), numSamples) - 1;
   Tensor uniform = drawn(
-      [sizes, generator] {
-        return at::empty(sizes, at::kDouble).uniform_(0, 1, generator);
+      [traced = sizes, generator](at::OptionalIntArrayRef sizes) {
+        return at::empty(sizes.value_or(traced), at::kDouble)
+            .uniform_(0, 1, generator);
       },
       [] { return std::string("uniform(0, 1)"); });
   // Eager adds 16-bit weights in float32.

@@ -27,7 +27,7 @@ using torch::jit::Stack;
 
 at::Tensor torch_ltc::drawn(Draw draw,
                             c10::function_ref<std::string()> distribution) {
-  at::Tensor numbers = draw();
+  at::Tensor numbers = draw(std::nullopt);
   HostData::noteRead(); // a formula that draws isn't remembered
   std::optional<Strides> strides;
   if (!hasPackedStrides(numbers))
@@ -39,6 +39,18 @@ at::Tensor torch_ltc::drawn(Draw draw,
   if (strides)
     setGeometry(result, *strides);
   return result;
+}
+
+at::Tensor DrawnMemory::allocate(at::OptionalIntArrayRef other) const {
+  if (!other)
+    return at::empty_strided(sizes, strides, options);
+  std::vector<int64_t> resized = at::infer_dense_strides(*other, strides);
+  const bool hasGaps =
+      !strides.empty() && *std::ranges::min_element(strides) > 1;
+  if (hasGaps)
+    for (int64_t &stride : resized)
+      stride *= 2;
+  return at::empty_strided(*other, resized, options);
 }
 
 at::Tensor torch_ltc::checked(const at::Tensor &value,
@@ -103,17 +115,22 @@ std::string distributionText(const OpRecord &record, const Stack &arguments) {
   return text.str();
 }
 
-/// Returns a CPU tensor into which the numbers for `self` are drawn. Numbers
-/// are drawn in the order of the memory, and eager's kernels draw different
-/// numbers into a tensor with gaps between its elements than into a contiguous
-/// one.
-at::Tensor emptyInOrderOf(const at::Tensor &self, at::ScalarType dtype) {
-  Strides strides = copyStrides(self, at::MemoryFormat::Preserve);
-  if (!self.is_contiguous() && strides == packedStrides(self.sizes()))
-    for (int64_t &stride : strides)
+/// Returns the memory of numbers that are drawn in the order of `self`, without
+/// gaps.
+DrawnMemory denseMemoryLike(const at::Tensor &self, at::ScalarType dtype) {
+  return {self.sizes().vec(), copyStrides(self, at::MemoryFormat::Preserve),
+          at::TensorOptions().dtype(dtype)};
+}
+
+/// Returns the memory into which the numbers for `self` are drawn. Numbers are
+/// drawn in the order of the memory, and eager's kernels draw different numbers
+/// into a tensor with gaps between its elements than into a contiguous one.
+DrawnMemory memoryLike(const at::Tensor &self, at::ScalarType dtype) {
+  DrawnMemory memory = denseMemoryLike(self, dtype);
+  if (!self.is_contiguous() && memory.strides == packedStrides(self.sizes()))
+    for (int64_t &stride : memory.strides)
       stride *= 2;
-  return at::empty_strided(self.sizes(), strides,
-                           at::TensorOptions().dtype(dtype));
+  return memory;
 }
 
 /// Returns `numbers`, or a copy without gaps if there are gaps between the
@@ -157,15 +174,11 @@ public:
     Stack arguments(stack->begin() + int64_t(begin), stack->end());
     stack->resize(begin);
     NewMemory newMemory(record);
-    bool isWritten = inPlace.has_value();
     at::Tensor result = drawn(
-        [drawing = inPlace.value_or(op), isWritten, arguments] {
+        [drawing = inPlace.value_or(op), arguments,
+         sized = sizedArgument(arguments)](at::OptionalIntArrayRef sizes) {
           Stack values = arguments;
-          if (isWritten) { // new memory each time
-            const at::Tensor &memory = arguments[0].toTensor();
-            values[0] = at::empty_strided(memory.sizes(), memory.strides(),
-                                          memory.options());
-          }
+          resize(values[sized], sizes);
           drawing.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU),
                                   &values);
           return withoutGaps(std::move(values.back()).toTensor());
@@ -177,11 +190,35 @@ public:
 
 private:
   at::Tensor standIn(const at::Tensor &tensor) const {
-    if (inPlace)
-      return emptyInOrderOf(tensor, tensor.scalar_type());
-    return at::empty_strided(tensor.sizes(),
-                             copyStrides(tensor, at::MemoryFormat::Preserve),
-                             at::TensorOptions().dtype(tensor.scalar_type()));
+    at::ScalarType dtype = tensor.scalar_type();
+    return (inPlace ? memoryLike(tensor, dtype)
+                    : denseMemoryLike(tensor, dtype))
+        .allocate(std::nullopt);
+  }
+
+  /// The position of the argument that determines the sizes of the draw: a
+  /// tensor, a list of sizes, or the length of a permutation.
+  static size_t sizedArgument(const Stack &arguments) {
+    auto determines = [](const IValue &value) {
+      return value.isTensor() || value.isIntList();
+    };
+    auto found = std::ranges::find_if(arguments, determines);
+    return found == arguments.end() ? 0 : size_t(found - arguments.begin());
+  }
+
+  /// Replaces `value`, such an argument, by one for `sizes`, or for new memory
+  /// of the same sizes.
+  static void resize(IValue &value, at::OptionalIntArrayRef sizes) {
+    if (value.isTensor()) {
+      const at::Tensor &memory = value.toTensor();
+      DrawnMemory like{memory.sizes().vec(), Strides(memory.strides()),
+                       memory.options()};
+      value = like.allocate(sizes);
+    } else if (sizes && value.isInt()) {
+      value = sizes->front();
+    } else if (sizes) {
+      value = sizes->vec();
+    }
   }
 
   const OpRecord &record;
@@ -232,10 +269,10 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
   checkCast(at::typeMetaToScalarType(at::get_default_dtype()),
             input.scalar_type());
-  Strides strides = copyStrides(input, at::MemoryFormat::Preserve);
   at::Tensor mask = drawn(
-      [sizes = input.sizes().vec(), strides, maskOptions, p] {
-        return at::empty_strided(sizes, strides, maskOptions).bernoulli_(1 - p);
+      [memory = denseMemoryLike(input, at::kBool),
+       p](at::OptionalIntArrayRef sizes) {
+        return memory.allocate(sizes).bernoulli_(1 - p);
       },
       [p] { return bernoulliText(1 - p); });
   return {scaledDropout(input, mask, 1 - p), mask};
@@ -269,8 +306,10 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
   at::Tensor uniform = drawn(
-      [sizes = probabilities.sizes().vec(), options, generator] {
-        return at::empty(sizes, options).uniform_(0, 1, generator);
+      [traced = probabilities.sizes().vec(), options,
+       generator](at::OptionalIntArrayRef sizes) {
+        return at::empty(sizes.value_or(traced), options)
+            .uniform_(0, 1, generator);
       },
       [] { return std::string("uniform(0, 1)"); });
   at::Tensor below = traceOp(
@@ -286,12 +325,10 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
 /// `bernoulli` with a number as the probability.
 at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
                              std::optional<at::Generator> generator) {
-  at::Tensor memory = emptyInOrderOf(self, self.scalar_type());
   return drawn(
-      [sizes = memory.sizes().vec(), strides = memory.strides().vec(), p,
-       generator, options = memory.options()] {
-        return withoutGaps(at::empty_strided(sizes, strides, options)
-                               .bernoulli_(p, generator));
+      [memory = memoryLike(self, self.scalar_type()), p,
+       generator](at::OptionalIntArrayRef sizes) {
+        return withoutGaps(memory.allocate(sizes).bernoulli_(p, generator));
       },
       [p] { return bernoulliText(p); });
 }

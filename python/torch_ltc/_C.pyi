@@ -205,6 +205,39 @@ class Recording:
     @property
     def scalars(self) -> list[float]:
         """The values of the program's dynamic scalars."""
+    @property
+    def integers(self) -> list[int]:
+        """The integers of the program that may vary between sizes."""
+    @property
+    def skeleton(self) -> str:
+        """Hash of the program without the numbers that may vary; "" if none ran."""
+    @property
+    def data(self) -> StepData: ...
+    def note_sizes_read(self, tensor: torch.Tensor) -> int:
+        """Records that Python reads the sizes of `tensor`; returns a number for
+        `size_source`."""
+    def size_source(self, source: int) -> tuple[str, int, int] | None:
+        """After the execution: ("argument", index, 0) or ("value", node, result), or None
+        if the tensor is neither an argument nor a value of the program."""
+
+class StepData:
+    """References to the data that a step read and computed."""
+
+class GeneralStep:
+    """The program for all sizes of which a recorded program is an instance."""
+
+    @staticmethod
+    def of(recording: Recording) -> GeneralStep | None: ...
+    @property
+    def name(self) -> str: ...
+    def quantities(self, recording: Recording) -> list[int]:
+        """The varying sizes and products of sizes in the recorded program."""
+    def symbols(self, recording: Recording) -> list[int]:
+        """The values of the program's symbols in the recorded program."""
+    def quantity(self, node: int, result: int, dim: int) -> int | None:
+        """The number of the quantity that a size is; None for a constant."""
+
+MAX_CONSTANT_BYTES: int
 
 def capture_marks() -> tuple[object, object]:
     """Returns two placeholders for a node's values: one for a value that isn't compared,
@@ -225,25 +258,44 @@ def is_under_a_dispatch_mode() -> bool:
     """Whether a TorchDispatchMode or a transform of torch.func is active."""
 
 class CapturedStep:
-    """A replayable program, created from the recordings of two consecutive steps.
+    """A replayable program, created from the data of a step and the recording of the next.
     `known`: tensors, with names, that hold state and constants; `arguments`, `returned`:
     the second step's tensors; `step_counts`: CPU float32 tensors of rank 0 that each
-    replay increments. Raises RuntimeError with the reason if the step can't be replayed."""
+    replay increments; `general`: the second step's program for all sizes. Raises
+    RuntimeError with the reason if the step can't be replayed."""
 
     def __init__(
         self,
-        first: Recording,
+        first: StepData,
         second: Recording,
         arguments: Sequence[torch.Tensor],
         known: Sequence[tuple[torch.Tensor, str]],
         returned: Sequence[torch.Tensor],
         step_counts: Sequence[torch.Tensor],
+        general: GeneralStep | None,
     ) -> None: ...
     def bind_scalar(self, scalar: int, expression: int) -> None:
         """Makes each replay set the dynamic scalar with index `scalar` to the element
         with index `expression` of its `values`."""
     @property
     def program(self) -> str: ...
+    @property
+    def general(self) -> bool:
+        """Whether there is a program for all sizes."""
+    def last_data(self) -> StepData: ...
+    def select_sizes(self, arguments: Sequence[torch.Tensor]) -> bool:
+        """Selects the program for the sizes of the arguments; False if there is none."""
+    def add_sizes(
+        self, arguments: Sequence[torch.Tensor], symbols: Sequence[int | None]
+    ) -> str:
+        """Adds and selects a program for the sizes of the arguments. `symbols`: values of
+        symbols that these sizes don't determine. Returns "" or why there is no program."""
+    @property
+    def quantities(self) -> list[int]:
+        """`GeneralStep.quantities` at the selected sizes."""
+    @property
+    def integers(self) -> list[int]:
+        """`Recording.integers` at the selected sizes."""
     def replay(
         self, arguments: Sequence[torch.Tensor], values: Sequence[float]
     ) -> tuple[str, list[torch.Tensor]]:

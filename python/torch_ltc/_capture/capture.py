@@ -21,6 +21,7 @@ import torch
 
 from torch_ltc import step as _step
 from torch_ltc._backend import bindings
+from torch_ltc._capture.budget import LONGEST_PAUSE, Budget
 from torch_ltc._capture.constants import describe_constants
 from torch_ltc._capture.containers import (
     NotCapturable,
@@ -32,7 +33,16 @@ from torch_ltc._capture.containers import (
 from torch_ltc._capture.names import Names
 from torch_ltc._capture.numbers import Numbers
 from torch_ltc._capture.objects import Unknown
+from torch_ltc._capture.recorded_call import (
+    RecordedCall,
+    ReplayedCall,
+    check_arguments,
+    check_recording,
+    marks,
+)
+from torch_ltc._capture.sizes import Changed, SizeHistory, VaryingSizes, sizes_of
 from torch_ltc._capture.state import State
+from torch_ltc._capture.traced_sizes import SizeTrace, tracing_sizes, without_traces
 from torch_ltc._capture.watch import Watch
 from torch_ltc._diagnostics.messages import logger as _log
 from torch_ltc.metrics import metrics as _metrics
@@ -43,73 +53,14 @@ _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 # with these arguments are always traced.
 _ATTEMPTS = 8
 _ENTRIES = 64
-# A recorded call takes several times as long as one without `capture`: its program is
-# compiled at once, and its code is watched.
-_RECORDINGS = 16
-_LONGEST_PAUSE = 256
 _SELDOM_REPEATED = (
-    f"its calls seldom repeat a program, so only two of up to {_LONGEST_PAUSE} calls are "
+    f"its calls seldom repeat a program, so only two of up to {LONGEST_PAUSE} calls are "
     "recorded; call it without capture, or pad its tensors to a few sizes"
 )
 
 
 class CaptureMismatch(RuntimeError):
     """Raised with `check_every` if a traced step differs from the captured program."""
-
-
-def _marks(tensors: list[torch.Tensor]) -> list[Any]:
-    """Returns the properties of the tensors, besides their values, that a call may change:
-    requires_grad, gradient, version."""
-    return [
-        (
-            t.requires_grad,
-            id(t.grad) if t.is_leaf and t.requires_grad else 0,
-            0 if t.device.type == "lazy" or t.is_inference() else t._version,
-        )
-        for t in tensors
-    ]
-
-
-class _Trace:
-    """One recorded call."""
-
-    def __init__(
-        self, recording: Any, state: State, tensors: list[torch.Tensor], returned: Any
-    ) -> None:
-        self.recording, self.state = recording, state
-        self.tensors = tensors
-        self.returned_tensors: list[torch.Tensor] = []
-        self.returned = flatten(returned, self.returned_tensors)
-        self.scalars = recording.scalars
-
-
-class _Budget:
-    """Limits the recordings of a function whose calls seldom repeat a program.
-
-    A recorded call uses up one recording, and a replay gives one back. If none is left, two
-    calls are recorded after a pause, whose length doubles each time.
-    """
-
-    def __init__(self) -> None:
-        self._left = _RECORDINGS
-        self._pause = _RECORDINGS
-        self._paused = 0
-
-    def allows(self) -> bool:
-        """Uses up one recording, or counts one call of the pause."""
-        if self._left > 0:
-            self._left -= 1
-            return True
-        self._paused += 1
-        if self._paused == self._pause:
-            self._left, self._paused = 2, 0
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
-        return False
-
-    def replayed(self) -> None:
-        self._left += 1
-        if self._left >= _RECORDINGS:
-            self._left = self._pause = _RECORDINGS
 
 
 class _Entry:
@@ -127,6 +78,11 @@ class _Entry:
         self.step: Any = None
         self.state: State | None = None
         self.returned: Any = None
+        #: The skeleton of the program, its sizes if there is a program for all sizes, and
+        #: what is known about all recorded sizes.
+        self.skeleton = ""
+        self.varying: VaryingSizes | None = None
+        self.history = SizeHistory()
         self.attempts = 0
         self.calls = 0
 
@@ -148,8 +104,8 @@ class Captured:
         self._check_every = check_every
         self._entries: dict[Any, _Entry] = {}
         # The trace of the last call, if it was recorded.
-        self._last: _Trace | None = None
-        self._budget = _Budget()
+        self._last: RecordedCall | ReplayedCall | None = None
+        self._budget = Budget()
         self.replays = 0
         self.traces = 0
         self.fallbacks: Counter[str] = Counter()
@@ -212,11 +168,15 @@ class Captured:
         if backend.pending_ops():
             _step.mark_step()
         if entry.step is not None:
-            if self._check_every and entry.calls % self._check_every == 0:
+            if problem := entry.state.changed():
+                entry.history = SizeHistory()
+            else:
+                problem = self._select_sizes(entry, tensors)
+            is_check_due = self._check_every and entry.calls % self._check_every == 0
+            if is_check_due and not problem:
                 return self._checked(entry, arguments, named, tensors)
-            problem = entry.state.changed()
             if not problem:
-                values = entry.numbers.values(entry.state)
+                values = self._values(entry, tensors)
                 if values is None:
                     problem = "a hyperparameter changed for the first time"
             if not problem:
@@ -230,6 +190,31 @@ class Captured:
             self._note_fallback(problem)
             entry.forget()
         return self._traced(entry, arguments, named, tensors)
+
+    def _select_sizes(self, entry: _Entry, tensors: list[torch.Tensor]) -> str:
+        """Selects the program for the sizes of the arguments. Returns "", or why there is
+        none; then this call's recording may continue from the last replay."""
+        if entry.step.select_sizes(tensors):
+            return ""
+        varying = entry.varying
+        try:
+            if varying is None:
+                raise Changed("a size of the arguments changed")
+            entry.history.check_range(entry.skeleton, sizes_of(tensors))
+            if problem := entry.step.add_sizes(tensors, varying.symbols(tensors)):
+                raise Changed(problem)
+            varying.check(tensors, entry.step)
+        except Changed as problem:
+            self._last = ReplayedCall(
+                entry.step.last_data(), entry.skeleton, entry.returned
+            )
+            return str(problem)
+        return ""
+
+    @staticmethod
+    def _values(entry: _Entry, tensors: list[torch.Tensor]) -> list[float] | None:
+        sizes = entry.varying.candidates[sizes_of(tensors)] if entry.varying else {}
+        return entry.numbers.values(entry.state, sizes)
 
     def _new_entry(self, shape: Any) -> _Entry:
         check_leaves(shape, "an argument", _OBJECTS)
@@ -251,14 +236,14 @@ class Captured:
 
     def _record(
         self, entry: _Entry, arguments, named, tensors
-    ) -> tuple[Any, _Trace | None]:
+    ) -> tuple[Any, RecordedCall | None]:
         """Runs the function as one step. Returns its result, and its trace or None if the
         call can't be captured."""
         self._last = None
         self.traces += 1
         backend = bindings()
         before = _metrics()["fallback_calls"]
-        given = _marks(tensors)
+        given = marks(tensors)
         try:
             if backend.is_under_a_dispatch_mode():
                 raise NotCapturable("a TorchDispatchMode or a transform is active")
@@ -268,17 +253,26 @@ class Captured:
             self._note_fallback(str(problem), logging.WARNING)
             return self._function(*arguments, **named), None
         watch = Watch()
+        size_trace = self._size_trace(entry, recording, tensors)
         try:
-            with _step.steps_end_later(), state.watching(), watch:
+            with (
+                _step.steps_end_later(),
+                state.watching(),
+                watch,
+                tracing_sizes(size_trace),
+            ):
                 result = self._function(*arguments, **named)
             _step.mark_step()
         finally:
             recording.close()
+        if size_trace is not None:
+            result = without_traces(result)
+            size_trace.finish()
         try:
-            self._check_recording(recording, watch, before)
-            self._check_arguments(arguments, named, tensors, given)
-            state.finish(recording.draws > 0, watch.seeds)
-            trace = _Trace(recording, state, tensors, result)
+            check_recording(recording, watch, before)
+            check_arguments(arguments, named, tensors, given)
+            state.finish(recording.draws > 0, watch.seeds, watch.uses_context)
+            trace = RecordedCall(recording, state, tensors, result, size_trace)
             check_leaves(trace.returned, "the result")
             self._learn_names(entry, watch, state)
         except (NotCapturable, Unknown, ValueError) as problem:
@@ -287,41 +281,11 @@ class Captured:
         return result, trace
 
     @staticmethod
-    def _check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
-        if _metrics()["fallback_calls"] > fallbacks:
-            raise NotCapturable("an op ran eagerly (torch_ltc.fallbacks() lists it)")
-        if recording.first_read:
-            raise NotCapturable(
-                f"the function reads values, and a replay wouldn't: {recording.first_read}"
-            )
-        if recording.runs != 1:
-            raise NotCapturable(
-                "its step isn't one program (option max_trace_ops, or a collective that "
-                "isn't traced)"
-                if recording.runs
-                else "the function computes nothing on device lazy"
-            )
-        if watch.problem:
-            raise NotCapturable(watch.problem)
-        if recording.reads_cpu_values:
-            raise NotCapturable(
-                "the function reads the value of a CPU tensor that is an argument "
-                "or was drawn; pass a Python number, or a tensor on device lazy"
-            )
-
-    @staticmethod
-    def _check_arguments(arguments, named, tensors, given) -> None:
-        """Raises NotCapturable if the call changed its arguments, except for writes to
-        tensors on device lazy."""
-        now: list[torch.Tensor] = []
-        flatten((arguments, named) if named else arguments, now)
-        if len(now) != len(tensors) or any(a is not b for a, b in zip(now, tensors)):
-            raise NotCapturable("the function changes a container of its arguments")
-        if _marks(tensors) != given:
-            raise NotCapturable(
-                "the function writes a tensor of its arguments that is on the CPU, or "
-                "changes its gradient or requires_grad, which a replay wouldn't"
-            )
+    def _size_trace(
+        entry: _Entry, recording: Any, tensors: list[torch.Tensor]
+    ) -> SizeTrace | None:
+        entry.history.note_call(sizes_of(tensors))
+        return SizeTrace(recording, tensors) if entry.history.varies else None
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:
@@ -354,48 +318,85 @@ class Captured:
         if not self._budget.allows():
             self._note_fallback(_SELDOM_REPEATED, logging.WARNING)
             return self._uncaptured(arguments, named)
-        previous = self._last
+        previous, self._last = self._last, None
         result, trace = self._record(entry, arguments, named, tensors)
         self._last = trace
         if trace is None:
             entry.attempts += 1
             entry.numbers = None
-        elif (
-            previous is not None
-            and trace.state.objects is not None
-            and previous.recording.program == trace.recording.program
-            and previous.returned == trace.returned
-        ):
-            try:
-                self._capture(entry, previous, trace)
-            except (RuntimeError, ValueError) as problem:
-                entry.attempts += 1
-                reason = str(problem).split("\n")[0]
-                self._note_fallback(reason, logging.WARNING)
+        else:
+            if trace.state.objects is not None:  # the first call creates state
+                entry.history.note_skeleton(trace)
+            general = self._learn_sizes(entry, trace)
+            if (
+                previous is not None
+                and trace.state.objects is not None
+                and previous.returned == trace.returned
+                and self._is_same_program(previous, trace, general)
+            ):
+                try:
+                    self._capture(entry, previous, trace, general)
+                except (RuntimeError, ValueError) as problem:
+                    entry.attempts += 1
+                    reason = str(problem).split("\n")[0]
+                    self._note_fallback(reason, logging.WARNING)
         return result
 
-    def _capture(self, entry: _Entry, previous: _Trace, trace: _Trace) -> None:
-        numbers = self._numbers(entry, previous, trace)
+    @staticmethod
+    def _learn_sizes(entry: _Entry, trace: RecordedCall) -> Any:
+        """Returns the program for all sizes of the call; None if there is none, or if the
+        sizes of the calls don't vary."""
+        if trace.size_trace is None:
+            return None
+        general = bindings().GeneralStep.of(trace.recording)
+        try:
+            entry.history.of(trace).learn(trace, general)
+        except ValueError as problem:
+            _log.info("no replays for other sizes: %s", problem)
+            return None
+        return general
+
+    @staticmethod
+    def _is_same_program(
+        previous: RecordedCall | ReplayedCall, trace: RecordedCall, general: Any
+    ) -> bool:
+        if isinstance(previous, RecordedCall) and (
+            previous.recording.program == trace.recording.program
+        ):
+            return True
+        return general is not None and previous.skeleton == trace.skeleton
+
+    def _capture(
+        self,
+        entry: _Entry,
+        previous: RecordedCall | ReplayedCall,
+        trace: RecordedCall,
+        general: Any,
+    ) -> None:
+        varying = entry.history.of(trace) if general else None
+        numbers = varying.numbers if varying else self._numbers(entry, previous, trace)
         trace.state.freeze()
         step = bindings().CapturedStep(
-            previous.recording,
+            previous.data,
             trace.recording,
             trace.tensors,
             trace.state.known_tensors(),
             trace.returned_tensors,
             trace.state.step_counts(),
+            general,
         )
         if trace.state.problem:
             raise ValueError(trace.state.problem)
         for scalar, expression in numbers.bindings():
             step.bind_scalar(scalar, expression)
-        entry.numbers, entry.step = numbers, step
+        entry.numbers, entry.step, entry.varying = numbers, step, varying
         entry.state, entry.returned = trace.state, trace.returned
+        entry.skeleton = trace.skeleton
         entry.attempts = 0
         self._last = None
 
     @staticmethod
-    def _numbers(entry: _Entry, previous: _Trace, trace: _Trace) -> Numbers:
+    def _numbers(entry: _Entry, previous: RecordedCall, trace: RecordedCall) -> Numbers:
         program = trace.recording.program
         numbers = entry.numbers
         if numbers is not None and numbers.fits(program, trace.state):
@@ -413,9 +414,10 @@ class Captured:
     def _checked(self, entry: _Entry, arguments, named, tensors) -> Any:
         """Traces the step instead of replaying it, and compares the program and its numbers
         with those of the replay."""
-        program, numbers = entry.step.program, entry.numbers
-        entry.state.changed()
-        predicted = numbers.values(entry.state)
+        varies, numbers = entry.varying is not None, entry.numbers
+        program = entry.skeleton if varies else entry.step.program
+        integers = entry.step.integers
+        predicted = self._values(entry, tensors)
         # If the captured step still held its tensors, they couldn't be donated, and the
         # program would differ.
         entry.forget()
@@ -423,8 +425,10 @@ class Captured:
         problem = ""
         if trace is None:
             problem = "the function can't be captured any more"
-        elif trace.recording.program != program:
+        elif program != (trace.skeleton if varies else trace.recording.program):
             problem = "the function produced a different program"
+        elif varies and integers != trace.recording.integers:
+            problem = "an integer of the program has a different value"
         elif predicted is not None:
             for scalar, expression in numbers.bindings():
                 if trace.scalars[scalar] != predicted[expression]:

@@ -13,6 +13,11 @@ from functools import cache
 from typing import Any
 
 Hyperparameters = dict[str, float]
+# Numbers that follow from the sizes of the arguments, by name (sizes.py).
+Sizes = dict[str, float]
+# Groups of candidates that aren't formulas of a parameter group.
+_CONSTANT, _SIZE = -1, -2
+_NONE: Sizes = {}
 # A function of the hyperparameters and the step number, which starts at 1.
 Formula = Callable[[Hyperparameters, float], float]
 
@@ -75,8 +80,12 @@ class Numbers:
             name for h, _ in state.hyperparameters() for name in h
         }
 
-    def _matches(self, scalars: list[float], state: Any) -> list[set[tuple[int, str]]]:
+    def _matches(
+        self, scalars: list[float], state: Any, sizes: Sizes
+    ) -> list[set[tuple[int, str]]]:
         by_value: dict[float, set[tuple[int, str]]] = {}
+        for name, value in sizes.items():
+            by_value.setdefault(value, set()).add((_SIZE, name))
         for group, (h, t) in enumerate(state.hyperparameters()):
             for name, formula in self._formulas.items():
                 try:
@@ -85,15 +94,15 @@ class Numbers:
                     continue
                 if isinstance(value, (int, float)):
                     by_value.setdefault(value, set()).add((group, name))
-        return [by_value.get(scalar, set()) for scalar in scalars]
+        return [set(by_value.get(scalar, ())) for scalar in scalars]
 
-    def learn(self, scalars: list[float], state: Any) -> None:
+    def learn(self, scalars: list[float], state: Any, sizes: Sizes = _NONE) -> None:
         """Adds a trace. Raises ValueError if a scalar is neither constant nor given by the
-        same formula in all traces."""
-        found = self._matches(scalars, state)
+        same formula or size in all traces."""
+        found = self._matches(scalars, state, sizes)
         for number, scalar in enumerate(scalars):
             if scalar == self.recorded[number]:
-                found[number].add((-1, "constant"))
+                found[number].add((_CONSTANT, "constant"))
         if self._candidates is None:
             self._candidates = found
         else:
@@ -104,7 +113,7 @@ class Numbers:
                 raise ValueError(
                     f"a number of the step ({scalars[number]}, formerly "
                     f"{self.recorded[number]}) changes in a way that no formula "
-                    "of an optimizer explains; numbers that change must be "
+                    "of an optimizer or of sizes explains; numbers that change must be "
                     "tensors, or come from an optimizer's hyperparameters"
                 )
         self._bind()
@@ -115,7 +124,7 @@ class Numbers:
         places: dict[frozenset[tuple[int, str]], int] = {}
         self._bindings = []
         for number, known in enumerate(self._candidates):
-            if known == {(-1, "constant")}:
+            if known == {(_CONSTANT, "constant")}:
                 continue
             key = frozenset(known)
             self._bindings.append((number, places.setdefault(key, len(places))))
@@ -131,7 +140,7 @@ class Numbers:
         bound = {number for number, _ in self._bindings}
         return [n for n in range(len(self.recorded)) if n not in bound]
 
-    def values(self, state: Any) -> list[float] | None:
+    def values(self, state: Any, sizes: Sizes) -> list[float] | None:
         """Returns the values of the expressions for the next step; None if formulas that
         agreed so far yield different values."""
         groups = state.hyperparameters(ahead=1)
@@ -139,8 +148,10 @@ class Numbers:
         for candidates, constant in zip(self._sets, self._constants):
             value = None
             for group, name in candidates:
-                if group < 0:
+                if group == _CONSTANT:
                     other = constant
+                elif group == _SIZE:
+                    other = sizes[name]
                 else:
                     h, t = groups[group]
                     other = formulas[name](h, t)

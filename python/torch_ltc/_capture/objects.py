@@ -12,6 +12,7 @@ import array
 import builtins
 import functools
 import gc
+import logging
 import operator
 import os
 import sys
@@ -230,10 +231,10 @@ class Objects:
     def _visit_tensor(self, path: str, tensor: torch.Tensor) -> None:
         self.tensors.append((path, tensor))
         self._node(TENSOR, tensor, None, bindings().tensor_marks(tensor), path)
-        if tensor.device.type == "cpu" and tensor.dim() == 0:
-            # A number of the program; writes to `data` and through numpy don't count as
-            # writes.
-            self._node(PROBE, tensor, torch.Tensor.item, (tensor.item(),), path)
+        if _is_small_on_cpu(tensor):
+            # Numbers or constants of the program; writes to `data` and through numpy don't
+            # count as writes.
+            self._node(PROBE, tensor, _bytes_of, (_bytes_of(tensor),), path)
         for kind in ("_backward_hooks", "_post_accumulate_grad_hooks"):
             if tensor.is_leaf and getattr(tensor, kind, None):
                 self._todo.append((f"{path}.{kind}", getattr(tensor, kind)))
@@ -339,6 +340,8 @@ class Objects:
 
     def _visit_object(self, path: str, value: Any) -> None:
         kind = type(value)
+        if isinstance(value, logging.Logger):
+            return None  # what it contains affects only messages
         if hasattr(kind, "__next__"):
             raise Unknown(
                 f"it can reach '{path}', an iterator, whose position a replay "
@@ -446,6 +449,20 @@ class Objects:
                 Node(DICT, table, tuple(table), values, f"{path}.", is_table=True)
             )
             self._todo += [(f"{path}.{key}", item) for key, item in table.items()]
+
+
+def _is_small_on_cpu(tensor: torch.Tensor) -> bool:
+    return (
+        tensor.device.type == "cpu"
+        and tensor.layout == torch.strided
+        and not tensor.is_quantized
+        and tensor.nbytes <= bindings().MAX_CONSTANT_BYTES
+    )
+
+
+def _bytes_of(tensor: torch.Tensor) -> bytes:
+    values = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
+    return values.contiguous().view(torch.uint8).numpy().tobytes()
 
 
 def _content(value: Any) -> bytes:

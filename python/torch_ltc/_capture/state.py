@@ -7,6 +7,7 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
+from contextvars import Context, copy_context
 from typing import Any
 
 import torch
@@ -85,6 +86,8 @@ class State:
         self.problem = ""
         self._generator = torch.default_generator.get_state()
         self.objects = Objects(self._roots, names) if names else None
+        # Values of context variables, if the call uses any.
+        self._context: Context | None = copy_context()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -102,9 +105,13 @@ class State:
     def _numbers(optimizer: torch.optim.Optimizer) -> list[dict[str, float]]:
         return [dict(_Group(optimizer, g).numbers) for g in optimizer.param_groups]
 
-    def finish(self, draws: bool, seeds: str) -> None:
+    def finish(self, draws: bool, seeds: str, uses_context: bool) -> None:
         """Completes the snapshot after the call. Raises ValueError or Unknown if the call
         can't be replayed."""
+        if uses_context and self._has_other_context():
+            raise ValueError("the function changes a context variable")
+        if not uses_context:
+            self._context = None
         if len(set(map(id, self._stepped))) != len(self._stepped):
             raise ValueError("an optimizer steps more than once in the function")
         for optimizer in self._stepped:
@@ -133,6 +140,13 @@ class State:
             group.read_counts()
         if self.objects is not None:
             self._compare_with_now()
+
+    def _has_other_context(self) -> bool:
+        now = copy_context()
+        return len(now) != len(self._context) or any(
+            now.get(variable, self) is not value
+            for variable, value in self._context.items()
+        )
 
     def _compare_with_now(self) -> None:
         now = Objects(self._roots, self._names)
@@ -195,6 +209,8 @@ class State:
         backend = bindings()
         if backend.surroundings() != self._surroundings:
             return "gradient mode, default dtype, autocast or an option changed"
+        if self._context is not None and self._has_other_context():
+            return "a context variable changed"
         number = backend.first_changed(self._nodes)
         if number >= 0 and (text := self._explain(number)):
             return text

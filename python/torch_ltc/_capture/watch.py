@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from contextvars import ContextVar
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -76,7 +77,9 @@ def origin(function: Any) -> str:
         return getattr(function, "__module__", None) or ""
     kind = owner if isinstance(owner, type) else type(owner)
     for base in kind.__mro__:
-        if getattr(function, "__name__", "") in vars(base):
+        found = vars(base).get(getattr(function, "__name__", ""))
+        # An override in Python calls the C function of a base class.
+        if found is not None and not isinstance(found, FunctionType):
             return base.__module__
     return kind.__module__
 
@@ -101,6 +104,8 @@ class Watch:
         self.problem = ""
         #: The first line that sets a random generator's state; "" if there is none.
         self.seeds = ""
+        #: Whether the call used context variables.
+        self.uses_context = False
 
     def __enter__(self) -> Watch:
         if sys.getprofile() is not None:
@@ -126,7 +131,9 @@ class Watch:
         owner = getattr(function, "__self__", None)
         if name in _SEEDING and isinstance(owner, torch._C.Generator):
             self.seeds = self.seeds or user_line(frame)
-        if is_torch(frame.f_code.co_filename):
+        if isinstance(owner, ContextVar):
+            self.uses_context = True
+        elif is_torch(frame.f_code.co_filename):
             if origin(function).partition(".")[0] in _IMPURE_IN_TORCH:
                 self._refuse(frame, function)
         elif name in _READING and isinstance(owner, torch.Tensor):
