@@ -72,6 +72,7 @@ LoadedExecutable::bind(const LtcSizes &sizes) const {
                    "fixed sizes.",
                    message.name());
   std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
+  result->isBound = true;
   result->message = message;
   auto numbers = bindSizes(result->message, *form, sizes);
   if (!numbers)
@@ -95,7 +96,7 @@ llvm::Error LoadedExecutable::finish() {
     return llvm::Error::success();
   // Creates the primitives for the thread count that the first run most likely
   // uses, so that a call that oneDNN doesn't support fails here.
-  auto state = prepare(omp_get_max_threads());
+  auto state = prepare(omp_get_max_threads(), /*run=*/0);
   if (!state)
     return state.takeError();
   release(std::move(*state));
@@ -182,16 +183,22 @@ void LoadedExecutable::countHarmlessCommands() {
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<std::unique_ptr<LoadedExecutable::RunState>>
-LoadedExecutable::prepare(int numThreads) const {
+LoadedExecutable::prepare(int numThreads, int64_t run) const {
   ThreadCountScope scope(numThreads);
   auto state = std::make_unique<RunState>();
   state->numThreads = numThreads;
+  Preparation preparation{numThreads, kernels.get(), numbers.tables};
+  bool dependsOnRuns = false;
+  // A program that has run often will presumably run as often again.
+  if (isBound) {
+    preparation.expectedRuns = std::max<int64_t>(run, 1);
+    preparation.dependsOnRuns = &dependsOnRuns;
+  }
   state->scratchBytes = 0;
   state->buffers.resize(message.buffers_size());
   bool hasShort = false, hasLong = false;
   for (int i = 0; i < message.commands_size(); ++i) {
-    auto command = prepareCommand(message.commands(i),
-                                  {numThreads, kernels.get(), numbers.tables});
+    auto command = prepareCommand(message.commands(i), preparation);
     if (!command)
       return failure("Command {0} ('{1}') of program '{2}' can't be prepared: "
                      "{3}",
@@ -204,22 +211,28 @@ LoadedExecutable::prepare(int numThreads) const {
     state->commands.push_back(std::move(*command));
   }
   state->hasOnlyShortTeams = hasShort && !hasLong;
+  state->preparedUntil = dependsOnRuns ? 2 * std::max<int64_t>(run, 1)
+                                       : std::numeric_limits<int64_t>::max();
   return state;
 }
 
 llvm::Expected<std::unique_ptr<LoadedExecutable::RunState>>
 LoadedExecutable::acquire(int numThreads) {
+  int64_t run;
   {
     std::lock_guard<std::mutex> lock(mutex);
+    run = numRuns++;
     for (size_t i = 0; i < idle.size(); ++i) {
       if (idle[i]->numThreads != numThreads)
         continue;
       std::unique_ptr<RunState> state = std::move(idle[i]);
       idle.erase(idle.begin() + i);
-      return state;
+      if (run < state->preparedUntil)
+        return state;
+      break;
     }
   }
-  return prepare(numThreads);
+  return prepare(numThreads, run);
 }
 
 void LoadedExecutable::release(std::unique_ptr<RunState> state) {
@@ -315,8 +328,10 @@ PreparedCommand &LoadedExecutable::shortCommand(RunState &state, size_t index,
   std::optional<PreparedCommandPtr> &prepared = state.shortCommands[index];
   if (!prepared) {
     prepared.emplace();
-    auto command = prepareCommand(message.commands(int(index)),
-                                  {numThreads, kernels.get(), numbers.tables});
+    Preparation preparation{numThreads, kernels.get(), numbers.tables};
+    if (isBound && state.preparedUntil < std::numeric_limits<int64_t>::max())
+      preparation.expectedRuns = state.preparedUntil / 2;
+    auto command = prepareCommand(message.commands(int(index)), preparation);
     if (!command)
       llvm::consumeError(command.takeError());
     else if ((*command)->scratchBytes() <= state.scratchBytes)

@@ -55,6 +55,8 @@ private:
   /// State that one run at a time uses and later runs reuse.
   struct RunState {
     int numThreads;
+    /// The state is prepared again for the run with this number.
+    int64_t preparedUntil;
     std::vector<PreparedCommandPtr> commands;
     /// The short commands prepared for fewer threads, created on demand; null
     /// if they would need more scratch memory.
@@ -76,7 +78,9 @@ private:
   void describeSignature();
   void findChangedParameters();
   llvm::Error copyConstants();
-  llvm::Expected<std::unique_ptr<RunState>> prepare(int numThreads) const;
+  /// Prepares the commands for the run with number `run` and later ones.
+  llvm::Expected<std::unique_ptr<RunState>> prepare(int numThreads,
+                                                    int64_t run) const;
   llvm::Expected<std::unique_ptr<RunState>> acquire(int numThreads);
   void release(std::unique_ptr<RunState> state);
   llvm::Error checkArguments(const LtcRunArguments &arguments) const;
@@ -113,6 +117,10 @@ private:
   TracingThreadLoad tracingThreadLoad;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunState>> idle;
+  /// Whether this is a general executable bound to sizes, which may never occur
+  /// again.
+  bool isBound = false;
+  int64_t numRuns = 0;
 };
 
 } // namespace torch_ltc::runtime

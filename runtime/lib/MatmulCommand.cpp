@@ -14,6 +14,15 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
+/// The number of multiply-adds; the largest int64 if there are more.
+int64_t workOf(const MatmulCall &call) {
+  int64_t work;
+  if (__builtin_mul_overflow(call.batch() * call.m(), call.n(), &work) ||
+      __builtin_mul_overflow(work, call.k(), &work))
+    return INT64_MAX;
+  return work;
+}
+
 /// The sizes of a product. A batch whose products share one B is folded into
 /// one taller product.
 struct Product {
@@ -110,10 +119,7 @@ PreparedCommandPtr OneDnnMatmul::create(const MatmulCall &call,
   if (!type)
     return nullptr;
   Product p(call);
-  int64_t work;
-  if (__builtin_mul_overflow(p.batch * p.m, p.n, &work) ||
-      __builtin_mul_overflow(work, p.k, &work))
-    work = INT64_MAX;
+  int64_t work = workOf(call);
   int threads = threadsFor(work, kMultiplyAddsForThread, numThreads);
   ThreadCountScope scope(threads);
 
@@ -213,7 +219,9 @@ public:
       : call(call), product(call), kernels(*loopKernels(call.dtype())),
         rowBlocks((product.m + kBlockRows - 1) / kBlockRows),
         columnBlocks((product.n + kBlockColumns - 1) / kBlockColumns),
-        threads(threadsFor(numBlocks(), 1, numThreads)) {}
+        threads(threadsFor(
+            numBlocks(), 1,
+            threadsFor(workOf(call), kMultiplyAddsForThread, numThreads))) {}
 
   llvm::Error run(const RunContext &context) override {
     parallelFor(numBlocks(), threads, 1, [&](int64_t begin, int64_t end) {
@@ -260,6 +268,22 @@ private:
   int threads;
 };
 
+/// Whether oneDNN saves more time in the expected runs than it needs to
+/// generate the code of its primitive, which has fixed sizes.
+bool isPrimitiveWorthCreating(const MatmulCall &call,
+                              const Preparation &preparation) {
+  /// Generating takes about 250 us, and oneDNN saves about half of the loops'
+  /// time, which is 30 us for a million multiply-adds.
+  constexpr double kMultiplyAddsOfPrimitive = 16e6;
+  if (call.dtype() != FLOAT32 ||
+      double(workOf(call)) * double(preparation.expectedRuns) >=
+          kMultiplyAddsOfPrimitive)
+    return true;
+  if (preparation.dependsOnRuns)
+    *preparation.dependsOnRuns = true;
+  return false;
+}
+
 } // namespace
 
 llvm::Expected<PreparedCommandPtr>
@@ -272,7 +296,7 @@ torch_ltc::runtime::prepareMatmul(const Command &command,
   if (MatrixVector::isBest(call))
     return std::make_unique<MatrixVector>(call, numThreads);
   // A product with k = 0 only fills C, which the loops support.
-  if (call.k())
+  if (call.k() && isPrimitiveWorthCreating(call, preparation))
     if (PreparedCommandPtr product = OneDnnMatmul::create(call, numThreads))
       return product;
   return std::make_unique<LoopMatmul>(call, numThreads);

@@ -19,6 +19,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/Error.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -81,6 +82,11 @@ struct Preparation {
   const KernelLibrary *kernels = nullptr;
   /// The table of each kernel; empty unless the executable is bound.
   llvm::ArrayRef<std::vector<int64_t>> tables = {};
+  /// How often the commands will presumably run. Preparing a command may take
+  /// longer than running it, in another way that needs no preparation.
+  int64_t expectedRuns = std::numeric_limits<int64_t>::max();
+  /// Set to true if a command would be prepared in another way for more runs.
+  bool *dependsOnRuns = nullptr;
 };
 
 /// Prepares a verified command, which must outlive the result.

@@ -110,6 +110,22 @@ TEST(Binding, ComputesForAllSizes) {
   ltcExecutableDestroy(general);
 }
 
+/// The first runs compute products with the runtime's loops; after some runs,
+/// oneDNN's primitives are created.
+TEST(Binding, ComputesTheSameInEachRun) {
+  std::string error;
+  LtcExecutable general = loadProgram(generalProgram(), &error);
+  for (auto [rows, columns] :
+       {std::pair<int64_t, int64_t>{1024, 1500}, {4000, 1100}, {5, 3}}) {
+    LtcExecutable bound = bindTo(general, {rows, columns}, &error);
+    ASSERT_EQ(error, "");
+    for (int run = 0; run < 12; ++run)
+      EXPECT_EQ(runBound(bound, rows, columns, 1 + run % 2), "") << run;
+    ltcExecutableDestroy(bound);
+  }
+  ltcExecutableDestroy(general);
+}
+
 TEST(Binding, OutlivesTheGeneralExecutable) {
   std::string error;
   LtcExecutable general = loadProgram(generalProgram(), &error);
