@@ -102,6 +102,7 @@ struct OpRecord {
   bool castsOut = false;
   bool plainOut = false;
   bool wantsContiguous = false;
+  bool foreach = false;
 
   // Completed by `resolve`.
   std::string name = {}; // "aten::add.Tensor"

@@ -26,6 +26,7 @@ constexpr OtherOp otherOps[] = {
     {OpFact::IsComposed, "aten::is_pinned"},
     {OpFact::IsComposed, "aten::is_same_size"},
     {OpFact::IsComposed, "aten::sparse_dim"},
+    {OpFact::RepeatsOp, "aten::_foreach_*"},
     // The gradients of `to_padded_tensor` and `unbind` call these.
     {OpFact::MakesNested, "aten::_nested_from_padded"},
     {OpFact::MakesNested, "aten::_nested_tensor_from_tensor_list"},

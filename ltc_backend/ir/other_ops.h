@@ -22,6 +22,8 @@ enum class OpFact : uint8_t {
   /// The op makes a nested tensor, which functionalization can't wrap, from
   /// dense operands.
   MakesNested,
+  /// The op applies another op to each element of its lists.
+  RepeatsOp,
 };
 
 /// Whether the table lists the op ("aten::_unsafe_index.Tensor") with the fact.

@@ -12,6 +12,7 @@
 
 #include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
+#include "ir/other_ops.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/trace.h"
@@ -75,24 +76,38 @@ bool fits(const OpRecord &record, const c10::FunctionSchema &schema,
   return true;
 }
 
-Repetition repetitionOf(const OperatorHandle &op) {
+using RecordsByName =
+    std::unordered_map<std::string, std::vector<const OpRecord *>>;
+
+/// Returns the records with a `_foreach_` op, by the name of that op.
+RecordsByName recordsByForeachName() {
+  RecordsByName records;
+  for (const OpRecord &record : opRecords()) {
+    if (!record.foreach)
+      continue;
+    std::string name = record.handle->operator_name().name;
+    name.insert(std::strlen("aten::"), "_foreach_");
+    records[name].push_back(&record);
+  }
+  return records;
+}
+
+Repetition repetitionOf(const OperatorHandle &op,
+                        const RecordsByName &recordsByName) {
   Repetition repetition;
   const c10::FunctionSchema &schema = op.schema();
-  std::string name = schema.name().substr(std::strlen("aten::_foreach_"));
+  std::string name = schema.name();
   repetition.isInPlace = name.back() == '_';
   if (repetition.isInPlace)
     name.pop_back();
   for (const c10::Argument &argument : schema.arguments())
     repetition.arguments.push_back(elementOf(argument.type()));
-  for (const char *overload :
-       {"", ".Tensor", ".Scalar", ".Tensor_Tensor", ".Tensor_Scalar"}) {
-    const OpRecord *record = findOpRecord("aten::" + name + overload);
-    if (record && record->family == Family::elementwise &&
-        fits(*record, schema, repetition.arguments)) {
+  auto found = recordsByName.find(name);
+  if (found == recordsByName.end())
+    return repetition;
+  for (const OpRecord *record : found->second)
+    if (fits(*record, schema, repetition.arguments))
       repetition.record = record;
-      break;
-    }
-  }
   return repetition;
 }
 
@@ -313,14 +328,14 @@ private:
 
 void torch_ltc::registerForeachKernels(const AtenOps &ops) {
   SilentRegistration silence;
+  RecordsByName recordsByName = recordsByForeachName();
   for (const c10::OperatorHandle &op : ops) {
-    const c10::OperatorName &name = op.operator_name();
-    if (!name.name.starts_with("aten::_foreach_") ||
+    if (!holds(OpFact::RepeatsOp, op.operator_name().name) ||
         elementOf(op.schema().arguments()[0].type()) != Element::OfTensorList)
       continue;
     if (op.hasTag(at::Tag::inplace))
       registerAround<VersionedForeach>(op, DispatchKey::Functionalize);
-    Repetition repetition = repetitionOf(op);
+    Repetition repetition = repetitionOf(op, recordsByName);
     if (!repetition.record)
       continue;
     registerAround<ForeachKernel>(op, DispatchKey::AutogradLazy,

@@ -7,6 +7,7 @@ import tomllib
 #: Fields that are true or false (default).
 FLAGS = (
     "divides", "checks_values", "overlaps", "real_result", "casts_out", "plain_out", "wants_contiguous",
+    "foreach",
 )  # fmt: skip
 FIELDS = {
     "schema", "emit", "shape", "dtype", "strides", "lower", "trace", "hooks", "torch_mlir", "varies",
