@@ -100,12 +100,12 @@ def clean_backend(request: pytest.FixtureRequest):
     # again for each test, a fast test would spend most of its time in the collector.
     gc.freeze()
     _settle()
-    refused = torch_ltc.metrics()["compile_failures"]
+    rejected = torch_ltc.metrics()["compile_failures"]
     yield
     _settle()
     if not request.node.get_closest_marker("compile_failures"):
         # The count is smaller if a test has reset the metrics.
-        assert torch_ltc.metrics()["compile_failures"] <= refused, [
+        assert torch_ltc.metrics()["compile_failures"] <= rejected, [
             row["reason"]
             for row in torch_ltc.compile_log()
             if row["origin"] == "interpreted"

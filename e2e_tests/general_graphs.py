@@ -60,7 +60,7 @@ class Outcome:
     general: int = 0  # general graphs
     bound: int = 0  # later programs to which the general graph was bound
     refined: int = 0  # programs that corrected a general graph
-    refused: str = ""  # why a skeleton has no general graph
+    rejected: str = ""  # why a skeleton has no general graph
 
 
 def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
@@ -84,7 +84,7 @@ def check(programs: Sequence[Any], stages: bool = True) -> Outcome:
                 try:
                     form = form.refine(program)
                 except RuntimeError as error:
-                    outcome.refused = str(error).split("\n")[0]
+                    outcome.rejected = str(error).split("\n")[0]
                     break
                 values, reason = form.bind(program)
                 assert values is not None, reason
@@ -103,7 +103,7 @@ def _general_form(group: Sequence[Any], outcome: Outcome) -> tuple[Any, int]:
             return bindings().GeneralGraph(group[:seen]), seen
         except RuntimeError as error:
             reason = str(error).split("\n")[0]
-    outcome.refused = outcome.refused or reason
+    outcome.rejected = outcome.rejected or reason
     return None, 0
 
 

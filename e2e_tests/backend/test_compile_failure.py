@@ -12,7 +12,7 @@ pytestmark = pytest.mark.compile_failures
 
 
 @pytest.fixture
-def refused():
+def rejected():
     """Makes compilation fail for programs with `frac`."""
     with torch_ltc.config(force_compile_failure="aten::frac"):
         yield
@@ -22,7 +22,7 @@ def interpreted() -> list[dict]:
     return [row for row in torch_ltc.compile_log() if row["origin"] == "interpreted"]
 
 
-def test_runs_by_the_interpreter_and_warns_once(refused, caplog) -> None:
+def test_runs_by_the_interpreter_and_warns_once(rejected, caplog) -> None:
     x = torch.arange(6.0).div(4)
     torch_ltc.reset_metrics()  # the log keeps a limited number of entries
     with counting() as counts:
@@ -42,7 +42,7 @@ def test_runs_by_the_interpreter_and_warns_once(refused, caplog) -> None:
     assert "aten::frac" in rows[0]["reason"]
 
 
-def test_the_ops_line_is_named(refused, caplog) -> None:
+def test_the_ops_line_is_named(rejected, caplog) -> None:
     with torch_ltc.config(source_info=True):
         y = torch.ones(5, device="lazy").frac()
         torch_ltc.mark_step()
@@ -51,7 +51,7 @@ def test_the_ops_line_is_named(refused, caplog) -> None:
     assert text.count("test_compile_failure.py") == 2, "the op's line and the step's"
 
 
-def test_a_training_step_goes_on(refused) -> None:
+def test_a_training_step_goes_on(rejected) -> None:
     """A training loop in which one step can't be compiled gives eager's parameters; the
     other steps are compiled."""
 
@@ -76,7 +76,7 @@ def test_a_training_step_goes_on(refused) -> None:
     assert_close(lazy, train("cpu"), rtol=1e-5, atol=1e-6)
 
 
-def test_a_failed_run_leaves_the_model(refused) -> None:
+def test_a_failed_run_leaves_the_model(rejected) -> None:
     """As with compiled programs, tensors that a failed step would have updated keep
     their old values."""
     weight = torch.nn.Parameter(torch.ones(4, 3).to("lazy"))
@@ -95,7 +95,7 @@ def test_a_failed_run_leaves_the_model(refused) -> None:
     assert torch.equal(weight.detach().cpu(), expected)
 
 
-def test_raising_instead(refused) -> None:
+def test_raising_instead(rejected) -> None:
     x = torch.full((7,), 1.5, device="lazy")
     torch_ltc.mark_step()
     y = x.frac()

@@ -93,7 +93,7 @@ def test_a_number_of_its_own() -> None:
         for width, start, size in starts
     ]
     outcome = general_graphs.check(programs)
-    assert not outcome.refused and outcome.general == 1
+    assert not outcome.rejected and outcome.general == 1
 
 
 def test_a_growing_cache() -> None:

@@ -92,11 +92,11 @@ def test_transforms() -> None:
 
 
 def test_unequal_batches_are_rejected_as_by_eager() -> None:
-    def refusal(device: str) -> str:
+    def error_of(device: str) -> str:
         cell = nn.LSTMCell(3, 4).to(device)
         state = [torch.ones(3, 4, device=device) for _ in range(2)]
         with pytest.raises(RuntimeError) as raised:
             torch.lstm_cell(torch.ones(2, 3, device=device), state, *cell.parameters())
         return type(raised.value).__name__
 
-    assert refusal("lazy") == refusal("cpu")
+    assert error_of("lazy") == error_of("cpu")

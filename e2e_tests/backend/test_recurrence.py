@@ -164,13 +164,13 @@ def test_other_backends_get_the_steps(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_sizes_are_rejected_as_by_eager(kind: str) -> None:
-    def refusal(device: str) -> tuple[str, str]:
+    def error_of(device: str) -> tuple[str, str]:
         network = KINDS[kind](6, 4).to(device)
         with pytest.raises(RuntimeError) as raised:
             network(torch.ones(3, 2, 5, device=device))
         return type(raised.value).__name__, str(raised.value).splitlines()[0]
 
-    assert refusal("lazy") == refusal("cpu")
+    assert error_of("lazy") == error_of("cpu")
 
 
 LENGTHS = {
@@ -261,7 +261,7 @@ def test_packed_sequences_with_detect_nan(kind: str) -> None:
 def test_wrong_batch_sizes_are_rejected_as_by_eager(
     kind: str, sizes: list[int]
 ) -> None:
-    def refusal(device: str) -> tuple[str, str] | list[torch.Size]:
+    def error_of(device: str) -> tuple[str, str] | list[torch.Size]:
         network = KINDS[kind](6, 4).to(device)
         packed = nn.utils.rnn.PackedSequence(
             torch.ones(5, 6, device=device), torch.tensor(sizes, dtype=torch.long)
@@ -271,7 +271,7 @@ def test_wrong_batch_sizes_are_rejected_as_by_eager(
         except (RuntimeError, IndexError) as error:
             return type(error).__name__, str(error).split(" [aten")[0].splitlines()[0]
 
-    assert refusal("lazy") == refusal("cpu")
+    assert error_of("lazy") == error_of("cpu")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -104,7 +104,7 @@ def test_no_recompile_forbids_the_first_program() -> None:
 
 # -- ops that other compilers don't lower ------------------------------------------
 
-REFUSED = [
+REJECTED = [
     "select_backward",
     "slice_backward",
     "avg_pool2d_backward",
@@ -182,5 +182,5 @@ def test_ops_that_other_compilers_do_not_lower(name: str) -> None:
         torch_ltc.unregister_backend("other")
     assert_close(*results, rtol=1e-5, atol=1e-5)
     assert texts
-    for op in REFUSED:
+    for op in REJECTED:
         assert not any(f"aten.{op}" in text for text in texts), op

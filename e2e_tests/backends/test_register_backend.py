@@ -32,7 +32,7 @@ def relay(program: Program):
     return torch_ltc.compile_mlir(program.text)
 
 
-def refusal(function: Callable[[], object]) -> str:
+def error_of(function: Callable[[], object]) -> str:
     """Returns the text of the error that `function` raises. Clears the error's frames,
     because they hold tensors whose pending ops would be part of the next step."""
     try:
@@ -40,7 +40,7 @@ def refusal(function: Callable[[], object]) -> str:
     except RuntimeError as error:
         traceback.clear_frames(error.__traceback__)
         return str(error)
-    raise AssertionError("nothing was refused")
+    raise AssertionError("no error was raised")
 
 
 def loss_after_training(steps: int = 3) -> float:
@@ -197,7 +197,7 @@ def test_bad_runs_are_rejected(case: str) -> None:
     function, sentence = BAD_RESULTS[case]
     torch_ltc.register_backend("bad", lambda program: function)
     with torch_ltc.use_backend("bad"):
-        text = refusal(lambda: torch.ones(3).to("lazy").exp().cpu())
+        text = error_of(lambda: torch.ones(3).to("lazy").exp().cpu())
     assert re.search(f"(?s)Backend 'bad'.*{sentence}", text)
     folder = Path(text.split("saved in ")[1].split(".\n")[0])
     assert "torch.aten.exp" in (folder / "program.mlir").read_text()
@@ -210,7 +210,7 @@ def test_an_error_of_compile_is_shown_as_its_own() -> None:
 
     torch_ltc.register_backend("bad", compile)
     with torch_ltc.use_backend("bad"):
-        text = refusal(lambda: torch.ones(3).to("lazy").exp().cpu())
+        text = error_of(lambda: torch.ones(3).to("lazy").exp().cpu())
     assert "Backend 'bad' failed to compile program" in text
     assert "NotImplementedError: no exp here" in text
     assert "in compile" in text and "raise NotImplementedError" in text
@@ -251,7 +251,7 @@ def test_after_an_error_all_else_goes_on(failing_call: int) -> None:
     torch_ltc.mark_step()
     with torch_ltc.use_backend("sometimes"):
         losses = trained(5, weight)
-        text = refusal(lambda: [loss.item() for loss in losses])
+        text = error_of(lambda: [loss.item() for loss in losses])
     assert "trouble" in text
     for i in range(2):
         assert torch.ones(4, device="lazy").mul(1.5 + i).sum().item() == 6 + 4 * i
@@ -280,7 +280,7 @@ def test_a_backend_that_cannot_compile_can_be_left(leave: Callable) -> None:
     weight = torch.nn.Parameter(torch.ones(3).to("lazy"))
     torch_ltc.mark_step()
     torch_ltc.use_backend("never")
-    assert "no products" in refusal(lambda: trained(1, weight))
+    assert "no products" in error_of(lambda: trained(1, weight))
     leave()
     assert torch_ltc.config.backend == ""
     expected = torch.nn.Parameter(torch.ones(3))
@@ -301,7 +301,7 @@ def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
             y = torch.ones(3).to("lazy").sin()
 
     y = None
-    assert "no sines" in refusal(block)
+    assert "no sines" in error_of(block)
     assert torch_ltc.config.backend == ""
     assert_close(y, torch.ones(3).sin())
 
@@ -309,7 +309,7 @@ def test_the_end_of_a_block_raises_what_was_not_raised_yet() -> None:
         nonlocal y
         with torch_ltc.use_backend("never"):
             y = torch.ones(3).to("lazy").sin().sin()
-            assert "no sines" in refusal(torch_ltc.mark_step)
+            assert "no sines" in error_of(torch_ltc.mark_step)
 
     twice()  # the end of the block doesn't raise the same error again
     assert_close(y, torch.ones(3).sin().sin())
@@ -346,7 +346,7 @@ def test_unsupported_ops_that_are_decomposed_need_no_fallback() -> None:
 def test_unsupported_op_from_a_decomposition_is_named() -> None:
     torch_ltc.register_backend("less", relay, unsupported_ops=["aten.amax"])
     with torch_ltc.use_backend("less"):
-        text = refusal(lambda: torch.ones(3).to("lazy").softmax(0).cpu())
+        text = error_of(lambda: torch.ones(3).to("lazy").softmax(0).cpu())
     assert "doesn't support torch.aten.amax" in text
 
 
@@ -373,7 +373,7 @@ def test_bad_registrations_are_sentences() -> None:
         torch_ltc.use_backend("x")
     torch_ltc.register_backend("x", lambda program: None)
     with torch_ltc.use_backend("x"):
-        text = refusal(lambda: torch.ones(3).to("lazy").exp().cpu())
+        text = error_of(lambda: torch.ones(3).to("lazy").exp().cpu())
     assert "must return a function, but returned a NoneType" in text
 
 

@@ -210,10 +210,10 @@ SIGNATURES = {
 
 @pytest.mark.parametrize("case", SIGNATURES)
 def test_modules_without_ops(case: str) -> None:
-    takes, returns, refusal = SIGNATURES[case]
+    takes, returns, error = SIGNATURES[case]
     text = f"func.func @main(%x: {takes}) -> {returns} {{ return %x : {returns} }}"
-    if refusal:
-        with pytest.raises(RuntimeError, match=refusal):
+    if error:
+        with pytest.raises(RuntimeError, match=error):
             compile_mlir(text)
         return
     program = compile_mlir(text)

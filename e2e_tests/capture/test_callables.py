@@ -1,5 +1,5 @@
 """Functions, methods and other callables can be captured, and called in threads; what can't
-be captured is refused."""
+be captured is rejected."""
 
 from __future__ import annotations
 

@@ -93,27 +93,30 @@ def counting_in_a_variable(run: Run) -> Any:
     return step
 
 
-REFUSED = {
+REJECTED = {
     "a variable": (
         counting_in_a_variable,
-        r"changes calls \(at test_refused_steps.py:\d+\)",
+        r"changes calls \(at test_rejected_steps.py:\d+\)",
     ),
-    "a counter": (counting, r"changes run.box\[0\] \(at test_refused_steps.py:\d+\)"),
-    "an attribute": (remembering, r"changes run.last \(at test_refused_steps.py:\d+\)"),
+    "a counter": (counting, r"changes run.box\[0\] \(at test_rejected_steps.py:\d+\)"),
+    "an attribute": (
+        remembering,
+        r"changes run.last \(at test_rejected_steps.py:\d+\)",
+    ),
     "a list": (appending, r"changes run.box \(at"),
     "random": (drawing(random.random), "random"),
     "numpy": (drawing(numpy.random.rand), "random"),
-    "time": (drawing(time.time), r"time.time at test_refused_steps.py:\d+"),
+    "time": (drawing(time.time), r"time.time at test_rejected_steps.py:\d+"),
     "an iterator": (iterating, "'iterator', an iterator"),
-    "print": (printing, r"print at test_refused_steps.py:\d+"),
+    "print": (printing, r"print at test_rejected_steps.py:\d+"),
     "a scheduler": (scheduled, r"scheduler.step\(\)"),
-    "a seed": (seeding, r"random generator's state at test_refused_steps.py:\d+"),
+    "a seed": (seeding, r"random generator's state at test_rejected_steps.py:\d+"),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", REJECTED)
 def test_what_a_replay_could_not_repeat(name: str) -> None:
-    make, reason = REFUSED[name]
+    make, reason = REJECTED[name]
     lazy = both(make, {})
     assert lazy.call.replays == 0
     found = list(lazy.call.fallbacks)

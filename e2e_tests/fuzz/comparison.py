@@ -112,20 +112,20 @@ def _moved(program: Program, number: int) -> Values | None:
 
 def difference(program: Program) -> str:
     """Returns "" if lazy agrees with eager, otherwise the difference."""
-    refused = None
+    rejected = None
     try:
         expected = program.run("cpu")
     except Exception as error:
-        refused = error
+        rejected = error
     try:
         with torch_ltc.config(compile_failure="raise"):
             got = program.run("lazy")
     except Exception as error:
-        if type(error) is type(refused):
+        if type(error) is type(rejected):
             return ""
         return f"raises {type(error).__name__}: {str(error)[:1500]}"
-    if refused:
-        return f"doesn't raise {type(refused).__name__}: {str(refused)[:1500]}"
+    if rejected:
+        return f"doesn't raise {type(rejected).__name__}: {str(rejected)[:1500]}"
     if len(got) != len(expected):
         return f"{len(got)} results instead of {len(expected)}"
     suspects = []

@@ -90,7 +90,7 @@ class Drawing:
         self.strided: dict[int, torch.UntypedStorage] = {}
         #: Storages of tensors that require gradients here but won't in the program.
         self.unlike: dict[int, torch.UntypedStorage] = {}
-        self.refused: dict[str, str] = {}
+        self.rejected: dict[str, str] = {}
         self.wants_gradients = self.random.random() < 0.3
         self.leaves: list[str] = []
 
@@ -209,7 +209,7 @@ class Drawing:
             self._accept(op, line, drawn, in_place)
             return 1
         except (Rejected, RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as reason:  # fmt: skip
-            self.refused[op.name] = str(reason).split("\n")[0]
+            self.rejected[op.name] = str(reason).split("\n")[0]
             if restore and not restore():
                 self._keep_from_gradients(self.scope[drawn.names[0]])
             torch.set_rng_state(state)

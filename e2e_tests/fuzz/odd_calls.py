@@ -50,7 +50,7 @@ _TOLERANCE = {
 
 @dataclass
 class Outcome:
-    """The outcome of a call. `kind` is "" (agrees), "wrong", "refused" or "accepted" (only
+    """The outcome of a call. `kind` is "" (agrees), "wrong", "rejected" or "accepted" (only
     lazy or only eager raises), "class" or "words" (the errors' classes or messages differ),
     or "crash"."""
 
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def fails(self) -> bool:
-        return self.kind in ("wrong", "refused", "accepted", "crash")
+        return self.kind in ("wrong", "rejected", "accepted", "crash")
 
 
 def _moved(value: Any, device: str) -> Any:
@@ -141,7 +141,7 @@ def _compared(call: Call, expected: list[Any], eager: Exception | None) -> Outco
         detail = difference(results, expected)
         return Outcome(text, "wrong" if detail else "", detail)
     if eager is None or lazy is None:
-        kind, error = ("refused", lazy) if eager is None else ("accepted", eager)
+        kind, error = ("rejected", lazy) if eager is None else ("accepted", eager)
         return Outcome(text, kind, f"{type(error).__name__}: {words(error)[:200]}")
     detail = f"{type(lazy).__name__}: {words(lazy)[:150]} | eager: {type(eager).__name__}: {words(eager)[:150]}"  # fmt: skip
     if type(lazy) is not type(eager):
@@ -288,7 +288,7 @@ def main() -> None:
         if outcome.kind:
             print(f"{outcome.kind}: {outcome.call}: {outcome.detail}", flush=True)
     print(dict(counts))
-    failures = sum(counts[kind] for kind in ("wrong", "refused", "accepted", "crash"))
+    failures = sum(counts[kind] for kind in ("wrong", "rejected", "accepted", "crash"))
     sys.exit(1 if failures else 0)
 
 

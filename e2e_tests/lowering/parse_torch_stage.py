@@ -14,9 +14,9 @@ for path in sys.argv[1:]:
         try:
             module = ir.Module.parse(file.read())
             if not module.operation.verify():
-                raise ValueError("the verifier refused it")
+                raise ValueError("the verifier rejected it")
         except Exception as error:
             failed += 1
             print(f"{path}: {error}")
-print(f"{len(sys.argv) - 1} files, {failed} refused")
+print(f"{len(sys.argv) - 1} files, {failed} rejected")
 sys.exit(1 if failed else 0)

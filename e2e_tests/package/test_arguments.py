@@ -47,7 +47,7 @@ def test_functions(name: str, value: Any) -> None:
     assert "object is not" not in text, text  # an error of Python's own
 
 
-def refused_values(option: dict[str, Any]) -> list[Any]:
+def rejected_values(option: dict[str, Any]) -> list[Any]:
     numbers = [-1, 2.5, "3", True, 2**70]
     texts = [3, True, None, b"x"]
     known = {"bool": ["yes", 1, 0, None, 2.5], "int": numbers, "str": texts}
@@ -57,7 +57,7 @@ def refused_values(option: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("option", torch_ltc.config.options(), ids=lambda o: o["name"])
 def test_options(option: dict[str, Any]) -> None:
     name = option["name"]
-    for value in refused_values(option):
+    for value in rejected_values(option):
         before = getattr(torch_ltc.config, name)
         with pytest.raises((TypeError, ValueError)) as caught:
             setattr(torch_ltc.config, name, value)

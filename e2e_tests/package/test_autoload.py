@@ -13,11 +13,11 @@ from torch_ltc.version import REQUIRED_TORCH
 # A program in which importing torch_ltc's bindings raises an error.
 WITHOUT_BINDINGS = """
     import sys
-    class Refuse:
+    class Reject:
         def find_spec(self, name, path=None, target=None):
             if name == "torch_ltc._C":
                 raise {error}
-    sys.meta_path.insert(0, Refuse())
+    sys.meta_path.insert(0, Reject())
     import torch
     print("sum", torch.ones(3).sum().item(), torch.lazy.is_available() if hasattr(torch, "lazy") else False)
 """

@@ -41,11 +41,11 @@ def test_unwritable_cache_is_a_note(tmp_path) -> None:
 def test_missing_bindings_fail_with_a_remedy() -> None:
     program = """
         import sys
-        class Refuse:
+        class Reject:
             def find_spec(self, name, path=None, target=None):
                 if name == "torch_ltc._C":
                     raise ImportError("libMLIR.so.22.1: cannot open shared object file")
-        sys.meta_path.insert(0, Refuse())
+        sys.meta_path.insert(0, Reject())
         from torch_ltc import doctor
         raise SystemExit(doctor.main())
     """
@@ -106,7 +106,7 @@ def test_each_listed_command_runs() -> None:
 
 
 def test_the_program_is_compiled() -> None:
-    """A broken code generator is noticed, whatever tier the environment asks for."""
+    """A broken code generator is detected, whatever tier the environment selects."""
     program = """
         import torch_ltc
         from torch_ltc import doctor

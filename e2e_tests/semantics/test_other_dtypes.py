@@ -97,12 +97,12 @@ def test_writes_through_conjugates() -> None:
     compare(program, numbers(torch.complex64))
 
 
-@pytest.mark.parametrize("refused", [torch.view_as_real, lambda x: x.view(torch.float32)])  # fmt: skip
-def test_conjugates_have_no_other_dtype(refused: Callable) -> None:
+@pytest.mark.parametrize("rejected", [torch.view_as_real, lambda x: x.view(torch.float32)])  # fmt: skip
+def test_conjugates_have_no_other_dtype(rejected: Callable) -> None:
     for device in ("cpu", "lazy"):
         x = numbers(torch.complex64).to(device).conj()
         with pytest.raises(RuntimeError, match="conjugate"):
-            refused(x)
+            rejected(x)
 
 
 #: For each view: a function that creates the memory, and one that returns the view of it.
@@ -129,7 +129,7 @@ def test_memory_as_another_dtype(source: tuple, dtype: torch.dtype) -> None:
         try:
             view = part(memory.to(device)).view(dtype)
         except RuntimeError:
-            return "refused"
+            return "rejected"
         geometry = view.size(), view.stride(), view.storage_offset()
         return geometry, view.is_contiguous(), view.cpu().tolist()
 

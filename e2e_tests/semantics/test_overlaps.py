@@ -162,15 +162,15 @@ def source() -> torch.Tensor:
 
 @pytest.mark.parametrize("name", SHARED)
 def test_shared_memory_is_rejected(name: str) -> None:
-    refused(SHARED[name], "some elements of the input tensor and the written-to")
+    rejected(SHARED[name], "some elements of the input tensor and the written-to")
 
 
 @pytest.mark.parametrize("name", REPEATED)
 def test_repeated_elements_are_rejected(name: str) -> None:
-    refused(REPEATED[name], "more than one element of the written-to tensor")
+    rejected(REPEATED[name], "more than one element of the written-to tensor")
 
 
-def refused(program: Program, text: str) -> None:
+def rejected(program: Program, text: str) -> None:
     lazy = to_lazy(source())
     for x in source(), lazy:
         with pytest.raises(RuntimeError, match=f"unsupported operation: {text}"):

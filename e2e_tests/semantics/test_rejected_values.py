@@ -111,14 +111,14 @@ def _outcome(
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith(DRAWS)])
-def test_the_generator_after_known_values_that_are_refused(name: str) -> None:
+def test_the_generator_after_known_values_that_are_rejected(name: str) -> None:
     """Eager checks the values before it draws, or before each number (bernoulli)."""
-    function, _, refused = CASES[name]
+    function, _, rejected = CASES[name]
 
     def error(device: str) -> tuple[str, torch.Tensor]:
         torch.manual_seed(0)
         with pytest.raises(RuntimeError) as raised:
-            function(refused.to(device))
+            function(rejected.to(device))
         return str(raised.value), torch.get_rng_state()
 
     (lazy, state), (eager, expected) = error("lazy"), error("cpu")
@@ -135,14 +135,14 @@ def _words(error: Exception) -> str:
 @pytest.mark.parametrize("is_cut", [False, True], ids=["read", "cut"])
 @pytest.mark.parametrize("name", CASES)
 def test_eagers_error(name: str, is_cut: bool, tier: str) -> None:
-    function, taken, refused = CASES[name]
+    function, taken, rejected = CASES[name]
     expected = _outcome(function, taken, "cpu", False)
-    eager = _outcome(function, refused, "cpu", False)
+    eager = _outcome(function, rejected, "cpu", False)
     assert isinstance(eager, Exception)
     with torch_ltc.config(tier=tier):
         for _ in range(2):  # traced and checked as a new kind of call, then cached
             assert_close(_outcome(function, taken, "lazy", is_cut), expected)
-        lazy = _outcome(function, refused, "lazy", is_cut)
+        lazy = _outcome(function, rejected, "lazy", is_cut)
         assert type(lazy) is type(eager), lazy
         if "max_unpool" in name:  # eager names the index
             assert "Found an invalid max index" in str(lazy)

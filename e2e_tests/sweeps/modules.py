@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_map
 
 #: Modules that can't be compared -> why.
 EXCLUDED: dict[str, str] = {
-    f"nn.FractionalMaxPool{n}d": "module_db's random samples are of float64, which eager refuses"
+    f"nn.FractionalMaxPool{n}d": "module_db's random samples are of float64, which eager rejects"
     for n in (2, 3)
 }
 

@@ -24,9 +24,9 @@ EXCLUDED = {"SparseAdam": "takes sparse gradients only: semantics/test_sparse.py
 
 STEPS = 4
 
-#: Tolerances relative to the largest magnitude, for optimizers for which that of float32 is
-#: too small: Muon computes its updates in bfloat16, and a line search amplifies errors of
-#: the last digit.
+#: Tolerances relative to the largest magnitude, for optimizers that need more than the
+#: default tolerance of float32: Muon computes its updates in bfloat16, and a line search
+#: amplifies errors of the last digit.
 TOLERANCE = {"Muon": 2e-3, "LBFGS": 2e-3}
 
 
@@ -52,7 +52,7 @@ def inputs_of(info: OptimizerInfo, limit: int | None) -> list[OptimizerInput]:
     ]
 
 
-def is_refused(one: OptimizerInput, error: Exception) -> bool:
+def is_rejected(one: OptimizerInput, error: Exception) -> bool:
     """Whether torch itself rejects `fused` for this input."""
     return bool(one.kwargs.get("fused")) and "fused" in str(error)
 
@@ -110,8 +110,8 @@ def sweep(info: OptimizerInfo, one: OptimizerInput) -> Outcome:
             tolerance = TOLERANCE.get(optimizer_name(info))
             text = difference(lazy, expected, tolerance=tolerance)
         except Exception as error:
-            if is_refused(one, error):
-                return Outcome("refused", 1, [], one_line(error))
+            if is_rejected(one, error):
+                return Outcome("rejected", 1, [], one_line(error))
             return Outcome("error", 1, [], one_line(error))
         finally:
             settle()

@@ -24,4 +24,4 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def test_optimizer(info, one) -> None:
     outcome = optimizers.sweep(info, one)
-    assert outcome.status in ("agrees", "fallback", "refused"), outcome.detail
+    assert outcome.status in ("agrees", "fallback", "rejected"), outcome.detail

@@ -147,5 +147,5 @@ def test_training(name: str, seed: int) -> None:
         skeletons = {bindings().skeleton(program) for program in programs}
         assert len(skeletons) == 1
     outcome = general_graphs.check(programs)
-    assert not outcome.refused
+    assert not outcome.rejected
     assert outcome.refined <= MOST_REFINED

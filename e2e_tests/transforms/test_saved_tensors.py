@@ -94,10 +94,10 @@ def test_a_backward_pass_reads_what_was_saved_on_the_cpu() -> None:
 
 
 def test_hooks_raise_through_formulas() -> None:
-    def refuse(tensor: Tensor) -> Tensor:
-        raise KeyError("refused")
+    def reject(tensor: Tensor) -> Tensor:
+        raise KeyError("rejected")
 
     x = _input("lazy")
-    hooks = saved_tensors_hooks(refuse, lambda tensor: tensor)
-    with hooks, pytest.raises(KeyError, match="refused"):
+    hooks = saved_tensors_hooks(reject, lambda tensor: tensor)
+    with hooks, pytest.raises(KeyError, match="rejected"):
         x.nanmedian()

@@ -26,7 +26,7 @@ void collectStage(const char *stage, const char *text, size_t size,
 }
 
 /// Throws if the graph has an op that option force_compile_failure lists.
-void refuseListedOps(const GraphSnapshot &graph) {
+void rejectListedOps(const GraphSnapshot &graph) {
   std::string list = config().force_compile_failure.get();
   if (list.empty())
     return;
@@ -54,7 +54,7 @@ LtcCompileOptions compileOptions(bool withTexts, StageTexts &texts) {
 
 void torch_ltc::compile(const GraphSnapshot &graph, bool withTexts,
                         const CompilationPtr &result) {
-  refuseListedOps(graph);
+  rejectListedOps(graph);
   if (withTexts)
     result->texts.emplace_back("torch-raw", stageText(graph, "torch-raw"));
   const CompilerLibrary &library = compilerLibrary();
@@ -80,7 +80,7 @@ void torch_ltc::compileGeneral(
   sizes->num_checked = samples->checked[0].size();
   for (size_t i = 0; i < LTC_GENERAL_SAMPLES; ++i) {
     const GraphSnapshot &graph = samples->graphs[i];
-    refuseListedOps(graph);
+    rejectListedOps(graph);
     handles.push_back(std::make_shared<ProgramHandle>(
         library, entryName(graph), i ? handles[0].get() : nullptr));
     programs.push_back(handles.back()->get());

@@ -123,7 +123,7 @@ ExternalBackendPtr torch_ltc::selectedBackend() {
   return backend;
 }
 
-bool torch_ltc::isRefusedByBackend(const char *emitName) {
+bool torch_ltc::isUnsupportedByBackend(const char *emitName) {
   thread_local uint64_t version = ~0ull;
   thread_local ExternalBackendPtr backend;
   if (version != configVersion()) {

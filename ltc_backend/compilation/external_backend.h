@@ -70,9 +70,9 @@ ProgramPtr bindExternal(const ExternalBackend &backend,
                         const GraphSnapshotPtr &graph, Sighting &sighting,
                         bool &isCompiled, std::string &reason);
 
-/// Whether the selected backend wants the op ("aten.sort") to run eagerly;
+/// Whether the selected backend declared the op ("aten.sort") unsupported;
 /// caches the backend per thread until an option changes.
-bool isRefusedByBackend(const char *emitName);
+bool isUnsupportedByBackend(const char *emitName);
 
 } // namespace torch_ltc
 

@@ -30,10 +30,10 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
   event.program = hash.text();
   event.difference = nullptr;
   event.reason = "one program for all sizes";
-  auto refuse = [&](const std::string &error) {
+  auto reject = [&](const std::string &error) {
     GeneralPrograms::get().fail(general);
-    SkeletonMemory::get().refuse(general);
-    event.origin = "refused";
+    SkeletonMemory::get().reject(general);
+    event.origin = "rejected";
     event.reason = "no program for all sizes: " + error;
   };
   try {
@@ -53,16 +53,16 @@ void makeGeneral(const std::shared_ptr<const GeneralSamples> &samples,
                      compilation->executable.size);
     }
   } catch (const std::runtime_error &error) {
-    refuse(error.what());
+    reject(error.what());
   } catch (const c10::Error &error) {
-    refuse(error.what_without_backtrace());
+    reject(error.what_without_backtrace());
   } catch (...) { // a signal handler's exception
     GeneralPrograms::get().abandon(general);
     throw;
   }
   if (areCompilationsCancelled())
     return;
-  if (event.origin == "refused")
+  if (event.origin == "rejected")
     log(LogLevel::Info, event.reason);
   event.seconds = stopwatch.seconds();
   recordTime(Timer::compile, event.seconds);

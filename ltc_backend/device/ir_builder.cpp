@@ -19,7 +19,7 @@ NodePtr nodeOf(const at::Tensor &tensor) {
   return tensorDataOf(tensor)->value().node;
 }
 
-[[noreturn]] void refuse(const char *what) {
+[[noreturn]] void throwUntraceable(const char *what) {
   TORCH_CHECK(false, "Device 'lazy' doesn't trace ", what, ".");
 }
 
@@ -47,25 +47,25 @@ struct NodeBuilder final : torch::lazy::IrBuilder {
         traceOp("aten::_to_copy", {makeTensor(input), IValue(int64_t(dtype))}));
   }
   NodePtr MakeTensorList(const torch::lazy::OpList &) const override {
-    refuse("lists as values");
+    throwUntraceable("lists as values");
   }
   NodePtr MakeGeneric(const torch::lazy::OpKind &op,
                       const torch::lazy::OpList &, const torch::lazy::Shape &,
                       const size_t &,
                       const torch::lazy::hash_t &) const override {
-    refuse(op.ToString().c_str());
+    throwUntraceable(op.ToString().c_str());
   }
   NodePtr MakeSizeNode(const Value &, size_t) const override {
-    refuse("symbolic sizes");
+    throwUntraceable("symbolic sizes");
   }
   NodePtr MakeSizeAdd(const Value &, const Value &) const override {
-    refuse("symbolic sizes");
+    throwUntraceable("symbolic sizes");
   }
   NodePtr MakeSizeMul(const Value &, const Value &) const override {
-    refuse("symbolic sizes");
+    throwUntraceable("symbolic sizes");
   }
   NodePtr MakeSizeDiv(const Value &, const Value &) const override {
-    refuse("symbolic sizes");
+    throwUntraceable("symbolic sizes");
   }
 };
 

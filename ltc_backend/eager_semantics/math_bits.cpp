@@ -87,19 +87,19 @@ public:
 /// does.
 class OtherDType final : public KernelAround {
 public:
-  OtherDType(const char *refusal, c10::SafeKernelFunction previous)
-      : KernelAround(std::move(previous)), refusal(refusal) {}
+  OtherDType(const char *message, c10::SafeKernelFunction previous)
+      : KernelAround(std::move(previous)), message(message) {}
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     const Tensor &self =
         torch::jit::peek(*stack, 0, op.schema().arguments().size()).toTensor();
-    TORCH_CHECK(!self.device().is_lazy() || !self.is_conj(), refusal);
+    TORCH_CHECK(!self.device().is_lazy() || !self.is_conj(), message);
     previous.callBoxed(op, keys, stack);
   }
 
 private:
-  const char *refusal;
+  const char *message;
 };
 
 /// Wraps `dot` and `vdot` at key Functionalize: their CPU kernels, not those at

@@ -39,9 +39,9 @@ bool isSymbolic(const at::Tensor &tensor) {
 }
 
 bool overlap(const at::Tensor &written, const at::Tensor &read,
-             Overlap refused) {
+             Overlap rejected) {
   if (written.is_same(read))
-    return refused == Overlap::Whole;
+    return rejected == Overlap::Whole;
   if (isSymbolic(written) || isSymbolic(read))
     return false;
   if (!written.numel() || !read.numel() || !written.has_storage() ||
@@ -50,7 +50,7 @@ bool overlap(const at::Tensor &written, const at::Tensor &read,
   int64_t writtenBegin = written.sym_storage_offset().expect_int();
   int64_t begin = read.sym_storage_offset().expect_int();
   if (writtenBegin == begin && written.numel() == read.numel())
-    return refused == Overlap::Whole || written.strides() != read.strides();
+    return rejected == Overlap::Whole || written.strides() != read.strides();
   return writtenBegin < begin + read.numel() &&
          begin < writtenBegin + written.numel();
 }
@@ -115,9 +115,9 @@ void torch_ltc::checkWrittenOnce(const at::Tensor &written,
 }
 
 void torch_ltc::checkSharedStorage(const at::Tensor &written,
-                                   const at::Tensor &read, Overlap refused,
+                                   const at::Tensor &read, Overlap rejected,
                                    const std::string &opName) {
-  TORCH_CHECK(!overlap(written, read, refused),
+  TORCH_CHECK(!overlap(written, read, rejected),
               "unsupported operation: some elements of the input tensor and "
               "the written-to tensor refer to a single memory location. Please "
               "clone() the tensor before performing the operation.",

@@ -54,18 +54,18 @@ inline bool shareStorage(const at::Tensor &a, const at::Tensor &b) {
          b.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// Throws eager's error if `read` overlaps `written` in the way that `refused`
+/// Throws eager's error if `read` overlaps `written` in the way that `rejected`
 /// describes.
 void checkSharedStorage(const at::Tensor &written, const at::Tensor &read,
-                        Overlap refused, const std::string &opName);
+                        Overlap rejected, const std::string &opName);
 
 /// Calls `checkSharedStorage` if `read` is a lazy tensor with the storage of
 /// `written`.
 inline void checkRead(const at::Tensor &written, const at::Tensor &read,
-                      Overlap refused, const std::string &opName) {
-  if (refused != Overlap::None && read.defined() && read.device().is_lazy() &&
+                      Overlap rejected, const std::string &opName) {
+  if (rejected != Overlap::None && read.defined() && read.device().is_lazy() &&
       shareStorage(written, read))
-    checkSharedStorage(written, read, refused, opName);
+    checkSharedStorage(written, read, rejected, opName);
 }
 
 } // namespace torch_ltc

@@ -248,12 +248,12 @@ private:
   }
 
   void checkValue(const at::Tensor &output, const IValue &value,
-                  Overlap refused) const {
+                  Overlap rejected) const {
     if (value.isTensor())
-      checkRead(output, value.toTensor(), refused, row.op);
+      checkRead(output, value.toTensor(), rejected, row.op);
     else if (value.isTensorList() || isOptionalTensorList(value))
       for (const IValue &element : value.toListRef())
-        checkValue(output, element, refused);
+        checkValue(output, element, rejected);
   }
 
   OverlapRule row;

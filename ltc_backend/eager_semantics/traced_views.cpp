@@ -158,7 +158,7 @@ private:
       if (isSymbolic(number))
         return false;
     return !isFallbackForced(traced.copy.name) &&
-           !isRefusedByBackend(traced.copy.emitName);
+           !isUnsupportedByBackend(traced.copy.emitName);
   }
 
   bool trace(Stack &stack, c10::ArrayRef<IValue> arguments) const {

@@ -15,7 +15,7 @@ namespace torch_ltc {
 struct CompileEvent {
   std::string program; // hash, hexadecimal
   int64_t step = 0;    // number of the step that needed the program, from 1
-  std::string origin;  // "compiled", "disk", "interpreted", "bound", "refused"
+  std::string origin;  // "compiled", "disk", "interpreted", "bound", "rejected"
   std::string reason;  // without its beginning, which `difference` returns
   /// Returns the beginning of the reason: what distinguishes the program from
   /// the most similar one. May be null. Comparing programs takes longer than

@@ -388,8 +388,9 @@ const char *torch_ltc::reasonForFallback(const std::string &opName,
                                          const char *emitName) {
   if (isFallbackForced(opName))
     return "forced";
-  return isRefusedByBackend(emitName) ? "not supported by the selected backend"
-                                      : nullptr;
+  return isUnsupportedByBackend(emitName)
+             ? "not supported by the selected backend"
+             : nullptr;
 }
 
 bool torch_ltc::isAnyFallbackForced() { return !forcedFallbacks().empty(); }

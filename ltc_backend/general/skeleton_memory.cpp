@@ -19,7 +19,7 @@ constexpr size_t kMaxFailures = 12;
 /// Maximum number of general graphs of a skeleton, and maximum number of failed
 /// compilations of such graphs.
 constexpr size_t kMaxGeneralGraphs = 8;
-constexpr size_t kMaxRefused = 3;
+constexpr size_t kMaxRejected = 3;
 /// Pairs of traces are tried only for small graphs, up to this number of pairs:
 /// it is unlikely that two functions have the same long skeleton.
 constexpr size_t kMaxOpsOfPairs = 100;
@@ -114,8 +114,8 @@ GeneralGraphPtr SkeletonMemory::makeGeneral(Entry &entry,
                         std::string &why) -> GeneralGraphPtr {
     GeneralGraphPtr general =
         GeneralGraph::generalize(entry.base, std::move(all), why);
-    if (general && std::ranges::find(entry.refused, general->hash()) !=
-                       entry.refused.end()) {
+    if (general && std::ranges::find(entry.rejected, general->hash()) !=
+                       entry.rejected.end()) {
       why = "it has no program for all sizes";
       return nullptr;
     }
@@ -218,7 +218,7 @@ bool SkeletonMemory::addOfPending(Entry &entry, std::string &reason) {
 void SkeletonMemory::generalize(Sighting &sighting) {
   std::optional<Entry> entry = find(sighting.numbers.skeleton);
   if (!entry || !entry->isChanged || entry->failures >= kMaxFailures ||
-      entry->refused.size() >= kMaxRefused)
+      entry->rejected.size() >= kMaxRejected)
     return;
   const bool isEnough =
       entry->pending.size() > 1 || hasDynamicMarks(*entry->base);
@@ -244,16 +244,16 @@ void SkeletonMemory::generalize(Sighting &sighting) {
   store(*entry);
 }
 
-void SkeletonMemory::refuse(const GeneralGraph &general) {
+void SkeletonMemory::reject(const GeneralGraph &general) {
   std::optional<Entry> entry = find(general.skeleton());
   if (!entry)
     return;
   const Hash128 hash = general.hash();
-  entry->refused.push_back(hash);
-  auto isRefused = [&](const Known &known) {
+  entry->rejected.push_back(hash);
+  auto isRejected = [&](const Known &known) {
     return known.general->hash() == hash;
   };
-  auto found = std::ranges::find_if(entry->known, isRefused);
+  auto found = std::ranges::find_if(entry->known, isRejected);
   if (found == entry->known.end())
     return store(*entry);
   std::vector<TraceNumbers> traces = *found->traces;

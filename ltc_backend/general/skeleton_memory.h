@@ -46,7 +46,7 @@ public:
   void generalize(Sighting &sighting);
   /// Forgets a general graph that has no program, so that its graphs may
   /// determine others.
-  void refuse(const GeneralGraph &general);
+  void reject(const GeneralGraph &general);
   void clear();
 
 private:
@@ -68,9 +68,9 @@ private:
     bool isChanged = false; // whether `pending` changed since the last attempt
     /// Whether `known.front()` can't be extended to `pending`.
     bool isApart = false;
-    std::vector<Hash128> refused; // general graphs without a program
-    size_t failures = 0;          // of `makeGeneral`
-    size_t pairs = 0;             // that were tried
+    std::vector<Hash128> rejected; // general graphs without a program
+    size_t failures = 0;           // of `makeGeneral`
+    size_t pairs = 0;              // that were tried
   };
 
   /// Returns a copy of the skeleton's entry. A new entry has `graph` as its

@@ -379,7 +379,7 @@ Tensor tracedShortAttention(const Tensor &query, const Tensor &key,
                             bool isCausal, std::optional<double> scale) {
   static const OpRecord &record = getOpRecord("torch_ltc::short_attention");
   if (!isShort(query, key, value, mask, isCausal) || isAnyFallbackForced() ||
-      isRefusedByBackend(record.emitName))
+      isUnsupportedByBackend(record.emitName))
     return Tensor();
   return traceOp(record,
                  {query, key, value, exists(mask) ? IValue(*mask) : IValue(),
@@ -407,8 +407,8 @@ Tensor shortAttentionWithGradient(const Tensor &query, const Tensor &key,
       getOpRecord("torch_ltc::trained_attention_backward");
   if (!isShort(query, key, value, mask, isCausal) ||
       (exists(mask) && mask->requires_grad()) || isAnyFallbackForced() ||
-      isRefusedByBackend(record.emitName) ||
-      isRefusedByBackend(backward.emitName))
+      isUnsupportedByBackend(record.emitName) ||
+      isUnsupportedByBackend(backward.emitName))
     return Tensor();
   return TrainedAttention::apply(query, key, value, mask, isCausal,
                                  factorOf(scale, query))[0];

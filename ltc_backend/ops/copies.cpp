@@ -222,7 +222,7 @@ public:
     at::Tensor self = torch::jit::peek(*stack, 0, 3).toTensor();
     TORCH_CHECK(!isLazyWrapper(self) || format != at::MemoryFormat::Preserve,
                 "Unsupported memory format", at::MemoryFormat::Preserve);
-    if (!isLazyWrapper(self) || isRefused(self, sizes))
+    if (!isLazyWrapper(self) || isRejected(self, sizes))
       return previous.callBoxed(op, keys, stack);
     if (!format && self.sizes() == sizes)
       return torch::jit::drop(*stack, 2);
@@ -247,7 +247,7 @@ public:
 private:
   /// Whether torch's kernel must handle the call, either because it raises an
   /// error for negative sizes or because the memory has a different dtype.
-  static bool isRefused(const at::Tensor &self, at::IntArrayRef sizes) {
+  static bool isRejected(const at::Tensor &self, at::IntArrayRef sizes) {
     bool isNegative = std::any_of(sizes.begin(), sizes.end(),
                                   [](int64_t size) { return size < 0; });
     return isNegative ||

@@ -39,8 +39,8 @@ at::Tensor checked(const at::Tensor &value, const at::Tensor &isValid,
 /// Whether `values`, an operand, can be read without waiting, has few elements,
 /// and `isValid` doesn't hold for it. Then the op raises eager's error before
 /// it draws, so that the generator keeps its state.
-bool isRefused(const at::Tensor &values,
-               c10::function_ref<bool(const at::Tensor &)> isValid);
+bool isRejected(const at::Tensor &values,
+                c10::function_ref<bool(const at::Tensor &)> isValid);
 
 /// Registers kernels of ops whose distributions are given by tensors; see
 /// draws_of_tensors.cpp.

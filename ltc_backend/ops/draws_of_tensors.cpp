@@ -111,7 +111,7 @@ Tensor shifted(const Tensor &numbers, const IValue &mean) {
 
 /// Whether eager's kernel rejects the standard deviations.
 bool isNoDeviation(const Tensor &std) {
-  return isRefused(
+  return isRejected(
       std, [](const Tensor &known) { return known.min().item<double>() >= 0; });
 }
 
@@ -167,7 +167,7 @@ bool isSampled(const Tensor &weights, int64_t numSamples, bool replacement) {
   return isTraced(weights) && weights.dim() >= 1 && weights.dim() <= 2 &&
          weights.numel() > 0 && weights.size(-1) <= kMaxCategories &&
          numSamples > 0 && (replacement || numSamples <= weights.size(-1)) &&
-         !isRefused(weights, areWeights);
+         !isRejected(weights, areWeights);
 }
 
 /// Returns `samples` with checks that fail the step if the weights aren't

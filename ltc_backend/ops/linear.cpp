@@ -91,10 +91,10 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
 }
 
 /// Whether a layer is traced as one op. It is traced as torch's own ops if the
-/// user has forced a fallback for some op, or if the external backend wants the
-/// layer decomposed.
+/// user has forced a fallback for some op, or if the external backend declared
+/// the layer unsupported.
 bool isOneOp() {
-  return !isAnyFallbackForced() && !isRefusedByBackend("aten.linear");
+  return !isAnyFallbackForced() && !isUnsupportedByBackend("aten.linear");
 }
 
 bool isPlain(const Tensor &tensor, at::ScalarType dtype) {

@@ -70,8 +70,9 @@ at::Tensor torch_ltc::checked(const at::Tensor &value,
   return isInteger ? token : traceOp("aten::add.Tensor", {value, token});
 }
 
-bool torch_ltc::isRefused(const at::Tensor &values,
-                          c10::function_ref<bool(const at::Tensor &)> isValid) {
+bool torch_ltc::isRejected(
+    const at::Tensor &values,
+    c10::function_ref<bool(const at::Tensor &)> isValid) {
   constexpr int64_t kFewElements = 4096;
   if (values.numel() == 0 || values.numel() > kFewElements)
     return false;
@@ -298,7 +299,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
       "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this "
       "error message be improved?  If so, please report an enhancement request "
       "to PyTorch.)";
-  if (isRefused(probabilities, [](const at::Tensor &p) {
+  if (isRejected(probabilities, [](const at::Tensor &p) {
         return p.min().item<double>() >= 0 && p.max().item<double>() <= 1;
       })) // draws for the elements before the first wrong one
     at::bernoulli(tensorDataOf(probabilities)->data()->sharedTensor(),

@@ -106,7 +106,7 @@ void ArgumentWalk::visitTensor(const ArgumentSpec &spec,
     return attributes.none();
   bool isLazy = tensor.device().is_lazy();
   if (!isLazy && (tensor.dim() != 0 || !tensor.device().is_cpu()))
-    refuseCpuTensor(spec, tensor);
+    rejectCpuTensor(spec, tensor);
   if (!isSupportedDType(tensor.scalar_type())) // promotion rejects some dtypes
     return markUntraceable(dtypeReason(tensor.scalar_type()));
   typeState = at::native::update_result_type_state(tensor, typeState);
@@ -199,7 +199,7 @@ void ArgumentWalk::visitTensorList(const ArgumentSpec &spec,
     if (!tensor.defined())
       return markUntraceable("an undefined tensor in a list");
     if (!tensor.device().is_lazy())
-      refuseCpuTensor(spec, tensor);
+      rejectCpuTensor(spec, tensor);
     if (!isSupportedDType(tensor.scalar_type()))
       return markUntraceable(dtypeReason(tensor.scalar_type()));
     typeState = at::native::update_result_type_state(tensor, typeState);
@@ -325,7 +325,7 @@ int64_t ArgumentWalk::normalizedDim(const ArgumentSpec &spec,
   return dim < -range ? dim : dim + range;
 }
 
-void ArgumentWalk::refuseCpuTensor(const ArgumentSpec &spec,
+void ArgumentWalk::rejectCpuTensor(const ArgumentSpec &spec,
                                    const at::Tensor &tensor) const {
   TORCH_CHECK(false,
               "Expected all tensors to be on the same device, but found at "

@@ -53,7 +53,7 @@ private:
   void setComplexNumberType(torch::lazy::Value &operand,
                             const at::Tensor &number);
   int64_t normalizedDim(const ArgumentSpec &spec, int64_t dim) const;
-  [[noreturn]] void refuseCpuTensor(const ArgumentSpec &spec,
+  [[noreturn]] void rejectCpuTensor(const ArgumentSpec &spec,
                                     const at::Tensor &tensor) const;
   void markUntraceable(std::string why) {
     if (reason.empty())

@@ -54,7 +54,8 @@ bool torch_ltc::wantsFormula(const OpRecord &record,
   const bool isOfBytes =
       at::isIntegralType(arguments[0].toTensor().scalar_type(), false);
   if ((portableTraces > 0 && !isOfBytes) ||
-      isRefusedByBackend(record.emitName) || isUnusualBag(record, arguments))
+      isUnsupportedByBackend(record.emitName) ||
+      isUnusualBag(record, arguments))
     return true;
   const IValue *p = findArgument(record, arguments, "p");
   return p && !isSimpleNorm(p->toDouble());

@@ -366,7 +366,7 @@ def sync_log() -> list[SyncEntry]: ...
 class CompileEntry(TypedDict):
     program: str  # hash, hexadecimal: the program's name everywhere
     step: int  # number of the steps that had ended; 0 before the first end
-    origin: str  # "compiled" | "disk" | "bound" | "interpreted" | "refused"
+    origin: str  # "compiled" | "disk" | "bound" | "interpreted" | "rejected"
     reason: str  # "first program", the difference from the nearest program, or
     # why the program can't be compiled
     location: str  # of the call that ended the step
@@ -389,7 +389,7 @@ class CompileEntry(TypedDict):
 
 def compile_log() -> list[CompileEntry]:
     """Returns a row for each of the last 1024 programs that were interpreted, loaded, bound,
-    compiled or refused, oldest first."""
+    compiled or rejected, oldest first."""
 
 class StepEntry(TypedDict):
     step: int

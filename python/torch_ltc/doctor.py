@@ -158,7 +158,7 @@ def _program() -> Finding:
     from torch_ltc import config
     from torch_ltc.metrics import metrics
 
-    refused = metrics()["compile_failures"]
+    rejected = metrics()["compile_failures"]
     with config(tier="compile", cache=False):
         x = torch.tensor(_PROBE, device="lazy")
         result = (x * x).sum().item()
@@ -166,7 +166,7 @@ def _program() -> Finding:
     if result != expected:
         text = f"a small program returned {result} instead of {expected}"
         return Finding(False, "a program", text)
-    if metrics()["compile_failures"] != refused:
+    if metrics()["compile_failures"] != rejected:
         text = "a small program couldn't be compiled: see the warning above"
         return Finding(False, "a program", text)
     return Finding(True, "a program", "traced, compiled and run with the right result")

@@ -42,8 +42,8 @@ def syncs() -> list[dict[str, Any]]:
 
 def compile_log() -> list[dict[str, Any]]:
     """Returns a row for each of the last 1024 programs that were interpreted, loaded, bound,
-    compiled or refused, oldest first: program (hash), step, origin ("compiled", "disk",
-    "bound" to sizes, "interpreted", or "refused": no program for all sizes), reason,
+    compiled or rejected, oldest first: program (hash), step, origin ("compiled", "disk",
+    "bound" to sizes, "interpreted", or "rejected": no program for all sizes), reason,
     location, seconds, expected_seconds, stage_seconds, ops, kernels, ...,
     dump_directory."""
     return bindings().compile_log()

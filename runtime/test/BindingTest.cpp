@@ -184,7 +184,7 @@ TEST(Binding, ArenaOfStandInsMayBeTooLarge) {
 }
 
 //===----------------------------------------------------------------------===//
-// Refusals
+// Rejections
 //===----------------------------------------------------------------------===//
 
 #define EXPECT_CONTAINS(text, part)                                            \
@@ -224,7 +224,7 @@ TEST(Binding, RejectsInconsistentNumbers) {
   // Changes each varying number in turn to a value that the buffers don't
   // allow.
   Executable message = generalProgram();
-  int refused = 0, varying = 0;
+  int rejected = 0, varying = 0;
   for (int i = 0; i < message.general().places_size(); ++i) {
     if (!message.general().places(i))
       continue;
@@ -232,9 +232,9 @@ TEST(Binding, RejectsInconsistentNumbers) {
     Executable wrong = message;
     uint32_t number = addNumber(wrong, productCode(-1, 1, 1));
     wrong.mutable_general()->set_places(i, number + 1);
-    refused += bindingError(wrong, {9, 11}) != "";
+    rejected += bindingError(wrong, {9, 11}) != "";
   }
-  EXPECT_EQ(refused, varying);
+  EXPECT_EQ(rejected, varying);
   EXPECT_GT(varying, 15);
 }
 

@@ -22,8 +22,8 @@ protected:
   /// another user write something on that path. Expects that the entry isn't
   /// read, and that `reason` is reported.
   template <typename Change>
-  void expectRefused(const std::string &path, Change change,
-                     const std::string &reason) {
+  void expectRejected(const std::string &path, Change change,
+                      const std::string &reason) {
     {
       TestCache cache(path);
       cache.store("planted", "code");
@@ -63,7 +63,7 @@ TEST_F(CacheTrustTest, FoldersThatOthersMayWrite) {
       {0720, "its group may write to"},  {01777, "every user may write to"}};
   for (auto [mode, reason] : cases) {
     setMode(directory, 0700);
-    expectRefused(
+    expectRejected(
         directory, [&, mode = mode] { setMode(directory, mode); }, reason);
   }
 }
@@ -72,7 +72,7 @@ TEST_F(CacheTrustTest, ParentsThatOthersMayWrite) {
   std::string path = directory + "/a/b/cache";
   for (const char *parent : {"/a", "/a/b"})
     for (mode_t mode : {0777, 0775}) {
-      expectRefused(
+      expectRejected(
           path, [&] { setMode(directory + parent, mode); },
           "may write to '" + directory + parent + "'");
       setMode(directory + parent, 0755);
@@ -110,7 +110,7 @@ TEST_F(CacheTrustTest, LinksAreFollowedToWhatTheyName) {
   }
   TestCache far(directory + "/far");
   EXPECT_EQ(far.lookup("key"), "value");
-  expectRefused(
+  expectRejected(
       directory + "/far", [&] { setMode(directory + "/real", 0770); },
       "its group may write to '" + directory + "/real'");
   fs::create_directory_symlink("round", directory + "/round");
@@ -122,13 +122,13 @@ TEST_F(CacheTrustTest, WhatBelongsToOthers) {
   if (geteuid() != 0)
     GTEST_SKIP() << "only root can give files away";
   std::string path = directory + "/parent/cache";
-  expectRefused(path, [&] { give(path); }, "belongs to another user");
+  expectRejected(path, [&] { give(path); }, "belongs to another user");
   ASSERT_EQ(chown(path.c_str(), 0, 0), 0);
-  expectRefused(
+  expectRejected(
       path, [&] { give(directory + "/parent"); }, "belongs to another user");
   fs::create_directory_symlink("parent", directory + "/link");
   ASSERT_EQ(chown((directory + "/parent").c_str(), 0, 0), 0);
-  expectRefused(
+  expectRejected(
       directory + "/link/cache", [&] { give(directory + "/link"); },
       "isn't the user's");
 }

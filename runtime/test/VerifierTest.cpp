@@ -19,8 +19,8 @@ namespace {
 
 /// Expects that the corrupt program is rejected with an error that contains
 /// `expected`.
-void expectRefused(const std::function<void(Executable &)> &damage,
-                   const std::string &expected) {
+void expectRejected(const std::function<void(Executable &)> &damage,
+                    const std::string &expected) {
   Executable message = goodProgram();
   damage(message);
   std::string error;
@@ -34,7 +34,7 @@ void expectRefused(const std::function<void(Executable &)> &damage,
 #define DAMAGE(expected, ...)                                                  \
   do {                                                                         \
     SCOPED_TRACE(#__VA_ARGS__);                                                \
-    expectRefused([](Executable &e) { __VA_ARGS__; }, expected);               \
+    expectRejected([](Executable &e) { __VA_ARGS__; }, expected);              \
   } while (false)
 
 } // namespace
@@ -64,7 +64,7 @@ TEST(Verifier, Rubbish) {
   }
 }
 
-TEST(Verifier, EveryTruncationIsRefused) {
+TEST(Verifier, EveryTruncationIsRejected) {
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t size = 0; size < bytes.size(); ++size) {
     LtcExecutable executable = nullptr;
@@ -75,7 +75,7 @@ TEST(Verifier, EveryTruncationIsRefused) {
   }
 }
 
-TEST(Verifier, FlippedBytesAreRefused) {
+TEST(Verifier, FlippedBytesAreRejected) {
   // Changes each byte, including those of machine code.
   std::string bytes = serializeExecutable(goodProgram());
   for (size_t i = 0; i < bytes.size(); ++i)

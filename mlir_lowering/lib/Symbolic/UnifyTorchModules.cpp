@@ -47,7 +47,7 @@ public:
   SmallVector<bool> parameters;
 
 private:
-  InFlightDiagnostic refuse(Operation *op) {
+  InFlightDiagnostic emitFailure(Operation *op) {
     return op->emitError("the program has no form for all sizes: ");
   }
   /// Returns text such as "torch.aten.view (model.py:12)".
@@ -122,10 +122,11 @@ LogicalResult TorchUnifier::findOps() {
   for (unsigned s = 1; s < kNumSamples; ++s) {
     for (auto [op, other] : llvm::zip(all[0], all[s]))
       if (op->getName() != other->getName())
-        return refuse(op) << "it has " << nameOf(op) << " at some sizes and "
-                          << nameOf(other) << " at others";
+        return emitFailure(op)
+               << "it has " << nameOf(op) << " at some sizes and "
+               << nameOf(other) << " at others";
     if (all[s].size() != all[0].size())
-      return refuse(functions[0]) << "its ops depend on the sizes";
+      return emitFailure(functions[0]) << "its ops depend on the sizes";
   }
   for (size_t i = 0; i < all[0].size(); ++i)
     for (auto [sample, op] : llvm::zip_equal(all, ops.emplace_back()))
@@ -143,8 +144,8 @@ FailureOr<VaryingSizes> TorchUnifier::sizesOf(const OpSamples &ops,
                             other.getRank() == type.getRank()
                       : values[s].getType() == values[0].getType();
     if (!alike)
-      return refuse(ops[0]) << "a value of " << nameOf(ops[0])
-                            << " has a type that depends on the sizes";
+      return emitFailure(ops[0]) << "a value of " << nameOf(ops[0])
+                                 << " has a type that depends on the sizes";
   }
   if (!type)
     return result;
@@ -176,7 +177,7 @@ LogicalResult TorchUnifier::compareConstants(const OpSamples &ops,
   std::array<Attribute, kNumSamples> attributes;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     if (constants[s]->getName() != constants[0]->getName())
-      return refuse(ops[0])
+      return emitFailure(ops[0])
              << argument << " of " << nameOf(ops[0]) << " differs in its type";
     attributes[s] = constants[s]->getAttrDictionary();
   }
@@ -196,8 +197,8 @@ LogicalResult TorchUnifier::compareConstants(const OpSamples &ops,
     code = fitter.fitFloat(number, /*bits=*/64);
   }
   if (!code)
-    return refuse(ops[0]) << argument << " of " << nameOf(ops[0])
-                          << " isn't a known function of the sizes";
+    return emitFailure(ops[0]) << argument << " of " << nameOf(ops[0])
+                               << " isn't a known function of the sizes";
   numbers.push_back({ops[0], operand, std::move(*code)});
   return success();
 }
@@ -214,7 +215,7 @@ LogicalResult TorchUnifier::compareOperands(const OpSamples &ops) {
       if (isConstant(ops[s]->getOperand(i)) != constant ||
           (!constant && positions[s].lookup(ops[s]->getOperand(i)) !=
                             positions[0].lookup(ops[0]->getOperand(i))))
-        return refuse(ops[0])
+        return emitFailure(ops[0])
                << nameOf(ops[0]) << " has operands that depend on the sizes";
     if (constant && failed(compareConstants(ops, i)))
       return failure();
@@ -227,7 +228,7 @@ LogicalResult TorchUnifier::compareOps(const OpSamples &ops) {
     if (ops[s]->getNumOperands() != ops[0]->getNumOperands() ||
         ops[s]->getNumResults() != ops[0]->getNumResults() ||
         ops[s]->getAttrDictionary() != ops[0]->getAttrDictionary())
-      return refuse(ops[0]) << nameOf(ops[0]) << " depends on the sizes";
+      return emitFailure(ops[0]) << nameOf(ops[0]) << " depends on the sizes";
   for (unsigned i = 0; i < ops[0]->getNumResults(); ++i) {
     ValueSamples results;
     for (unsigned s = 0; s < kNumSamples; ++s)
@@ -249,7 +250,7 @@ LogicalResult TorchUnifier::compare() {
   for (unsigned s = 0; s < kNumSamples; ++s) {
     places[s] = functions[s];
     if (functions[s].getNumArguments() != functions[0].getNumArguments())
-      return refuse(functions[0]) << "its parameters depend on the sizes";
+      return emitFailure(functions[0]) << "its parameters depend on the sizes";
   }
   for (unsigned i = 0; i < functions[0].getNumArguments(); ++i) {
     ValueSamples arguments;
@@ -274,7 +275,7 @@ LogicalResult TorchUnifier::compare() {
     for (const SizeSamples &size : sizes.sizes)
       if (!llvm::all_equal(size) && !fitter.fit(size)) {
         Operation *op = value.getDefiningOp();
-        return refuse(op ? op : functions[0])
+        return emitFailure(op ? op : functions[0])
                << "a size of " << (op ? nameOf(op) : std::string("a parameter"))
                << " isn't a known function of the sizes that vary";
       }

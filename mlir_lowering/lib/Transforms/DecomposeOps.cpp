@@ -22,7 +22,7 @@ using namespace mlir::torch_ltc;
 namespace {
 
 // Records, for each op that remains, why its pattern didn't match.
-class RefusalListener : public RewriterBase::Listener {
+class FailureListener : public RewriterBase::Listener {
 public:
   void notifyPatternBegin(const Pattern &, Operation *op) override {
     current = op;
@@ -33,15 +33,15 @@ public:
       return;
     Diagnostic text(current->getLoc(), DiagnosticSeverity::Note);
     reason(text);
-    refusals[current] = text.str();
+    failures[current] = text.str();
   }
   void notifyOperationErased(Operation *op) override {
-    refusals.erase(op);
+    failures.erase(op);
     if (current == op)
       current = nullptr;
   }
 
-  llvm::MapVector<Operation *, std::string> refusals;
+  llvm::MapVector<Operation *, std::string> failures;
 
 private:
   Operation *current = nullptr;
@@ -72,16 +72,16 @@ public:
   }
 
   void runOnOperation() override {
-    RefusalListener listener;
+    FailureListener listener;
     GreedyRewriteConfig config;
     config.setListener(&listener);
     if (failed(applyPatternsGreedily(getOperation(), patterns, config)))
       return signalPassFailure();
-    for (auto &[op, reason] : listener.refusals)
+    for (auto &[op, reason] : listener.failures)
       op->emitError() << "'" << op->getName().getStringRef() << "'"
                       << userLocationSuffix(op->getLoc())
                       << " cannot be decomposed: " << reason;
-    if (!listener.refusals.empty())
+    if (!listener.failures.empty())
       signalPassFailure();
   }
 

@@ -49,7 +49,7 @@ class _NotCompiled(Exception):
 
 
 #: The classes of errors that eager's kernels and the tracer raise for a call.
-_REFUSALS = (RuntimeError, IndexError, TypeError, ValueError)
+_REJECTIONS = (RuntimeError, IndexError, TypeError, ValueError)
 
 
 class _Tracer(fx.Interpreter):
@@ -211,7 +211,7 @@ def _compile_sizes(
         except _NotCompiled as error:
             assert tracer.node
             return _around(module, tracer.node, error.reason)
-        except _REFUSALS as error:
+        except _REJECTIONS as error:
             # A call that the tracer rejects runs eagerly, too: torch's fake tensors have
             # accepted it, and only eager's kernel decides whether it is an error.
             if tracer.node is None or tracer.node.op != "call_function":

@@ -27,7 +27,7 @@ class _Parts:
     """Divides a graph into numbered parts: each maximal run of consecutive nodes that are
     all compiled or all eager is a part. This preserves the order of random ops."""
 
-    def __init__(self, graph: fx.Graph, refused: object) -> None:
+    def __init__(self, graph: fx.Graph, rejected: object) -> None:
         self.number: dict[fx.Node, int] = {}
         self.eager: set[int] = set()
         part, was_eager = 0, None
@@ -38,7 +38,7 @@ class _Parts:
             if source in self.number:  # parts exchange tensors, not tuples
                 self.number[node] = self.number[source]
                 continue
-            is_eager = node.target is refused
+            is_eager = node.target is rejected
             part += is_eager is not was_eager
             was_eager = is_eager
             self.number[node] = part
@@ -48,12 +48,12 @@ class _Parts:
 
 def in_parts(
     module: fx.GraphModule,
-    refused: object,
+    rejected: object,
     compile_part: Callable[[fx.GraphModule], Callable[..., list[Any]]],
 ) -> Callable[..., list[Any]]:
     """Returns a function of `module`'s inputs that returns the list of its outputs. Nodes
-    that call `refused` run eagerly; `compile_part` compiles the rest."""
-    parts = _Parts(module.graph, refused)
+    that call `rejected` run eagerly; `compile_part` compiles the rest."""
+    parts = _Parts(module.graph, rejected)
     split = split_module(
         module, None, parts.number.__getitem__, keep_original_order=True, tuple_return=True
     )  # fmt: skip

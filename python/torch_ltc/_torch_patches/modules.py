@@ -32,7 +32,7 @@ def _crosses(module: torch.nn.Module, device: torch.device | None) -> bool:
     )
 
 
-def _refuse_old_graph(gradients: Any) -> None:
+def _reject_old_graph(gradients: Any) -> None:
     raise RuntimeError(
         "backward() reached a parameter that Module.to() has moved between device 'lazy' "
         "and another device since the forward: call backward() before to()."
@@ -46,7 +46,7 @@ def _move_value(parameter: torch.nn.Parameter, device: torch.device) -> None:
     after_hooks = parameter._post_accumulate_grad_hooks
     if parameter.requires_grad and parameter._use_count() > 1:
         node = torch.autograd.graph.get_gradient_edge(parameter).node
-        node.register_prehook(_refuse_old_graph)
+        node.register_prehook(_reject_old_graph)
         del node
     with torch.inference_mode(parameter.is_inference()):
         moved = torch.nn.Parameter(

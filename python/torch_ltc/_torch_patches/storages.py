@@ -22,7 +22,7 @@ from torch_ltc._backend import bindings
 
 #: Methods that raise an error, because they change a storage's size or expose its memory.
 #: `resize_` only accepts 0 and the full size.
-_REFUSED = (
+_REJECTED = (
     "_share_fd_cpu_",
     "_share_filename_cpu_",
     "byteswap",
@@ -87,9 +87,9 @@ def _wrap_reading(original: Callable) -> Callable:
     return read
 
 
-def _wrap_refused(name: str, original: Callable) -> Callable:
+def _wrap_rejected(name: str, original: Callable) -> Callable:
     @functools.wraps(original)
-    def refuse(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
+    def reject(self: torch.UntypedStorage, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == "lazy":
             # FSDP resizes storages to release memory that it fills again later.
             if name == "resize_" and bindings().resize_storage(self, args[0]):
@@ -101,7 +101,7 @@ def _wrap_refused(name: str, original: Callable) -> Callable:
             )
         return original(self, *args, **kwargs)
 
-    return refuse
+    return reject
 
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
@@ -195,5 +195,5 @@ def install() -> None:
     storage.copy_ = _wrap_copy(storage.copy_)
     storage.__setitem__ = _wrap_set_item(storage.__setitem__)
     storage.__new__ = staticmethod(_wrap_new(storage.__new__))
-    for name in _REFUSED:
-        setattr(storage, name, _wrap_refused(name, getattr(storage, name)))
+    for name in _REJECTED:
+        setattr(storage, name, _wrap_rejected(name, getattr(storage, name)))

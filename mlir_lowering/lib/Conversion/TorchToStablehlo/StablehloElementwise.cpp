@@ -76,7 +76,7 @@ Value StablehloTarget::compareFloats(Operation *op,
                                    bIsNan);
   }
   default:
-    return refuse(op, typeOf(a).clone(builder.getI1Type()));
+    return reject(op, typeOf(a).clone(builder.getI1Type()));
   }
 }
 
@@ -125,7 +125,7 @@ Value StablehloTarget::convert(Operation *op, Value operand) {
   auto type = from.clone(op->getResult(0).getType());
   bool isUnsigned = isa<arith::UIToFPOp, arith::ExtUIOp>(op);
   if (isUnsigned && !from.getElementType().isInteger(1))
-    return refuse(op, type);
+    return reject(op, type);
   if (from == type)
     return operand;
   return stablehlo::ConvertOp::create(builder, loc, type, operand);
@@ -215,7 +215,7 @@ Value StablehloTarget::bitwise(Operation *op, Value a, Value b) {
   using namespace arith;
   // The unsigned minimum and maximum of bools are `and` and `or`.
   if (isa<MinUIOp, MaxUIOp>(op) && !op->getResult(0).getType().isInteger(1))
-    return refuse(op, a.getType());
+    return reject(op, a.getType());
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<AndIOp, MinUIOp>([&](auto) { return binary<hlo::AndOp>(a, b); })
       .Case<OrIOp, MaxUIOp>([&](auto) { return binary<hlo::OrOp>(a, b); })
@@ -257,5 +257,5 @@ Value StablehloTarget::elementwise(Operation *op, ValueRange given) {
       })
       .Case<ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp,
             TruncIOp>([&](auto) { return convert(op, a); })
-      .Default([&](Operation *) { return refuse(op, type); });
+      .Default([&](Operation *) { return reject(op, type); });
 }

@@ -41,7 +41,7 @@ public:
 
   Value translate(Block &block) {
     for (Operation &op : block.without_terminator()) {
-      if (target.isRefused())
+      if (target.hasFailed())
         break;
       values.map(op.getResult(0), translate(&op));
     }
@@ -52,7 +52,7 @@ public:
 private:
   Value translate(Operation *op) {
     if (op->getNumRegions() > 0)
-      return target.refuse(target.getName() + " has no loop for " +
+      return target.reject(target.getName() + " has no loop for " +
                                op->getName().getStringRef(),
                            op->getResult(0).getType());
     TypedAttr scalar;
@@ -98,18 +98,18 @@ Value TensorLowering::compute(ArrayRef<int64_t> sizes, ValueRange inputs,
   Value result =
       body(nested, inside, block.getArguments().take_front(inputs.size()));
   if (!result)
-    return target.refuse("its arguments have an unsupported form",
+    return target.reject("its arguments have an unsupported form",
                          RankedTensorType::get(sizes, builder.getI1Type()));
   auto type = RankedTensorType::get(sizes, result.getType());
   func::ReturnOp::create(nested, loc, result);
   if (failed(target.expandScalarCode(*scratch)))
-    return target.refuse("its scalar code can't be expanded", type);
+    return target.reject("its scalar code can't be expanded", type);
   ScalarTranslator translator(target, sizes.size());
   for (auto [argument, tensor] : llvm::zip(block.getArguments(), tensors))
     translator.bind(argument, tensor);
   Value translated = translator.translate(block);
-  if (target.isRefused())
-    return target.refuse("", type);
+  if (target.hasFailed())
+    return target.reject("", type);
   return target.broadcast(translated, sizes);
 }
 
@@ -206,8 +206,8 @@ Value TensorLowering::flatten(Value tensor) {
 LogicalResult TensorLowering::replaceWith(ValueRange results) {
   if (failed(failIfContradictory()))
     return failure();
-  if (target.isRefused())
-    return fail(target.getRefusal());
+  if (target.hasFailed())
+    return fail(target.getFailure());
   SmallVector<Value> reshaped;
   for (auto [number, value] : llvm::enumerate(results)) {
     // `value` may be null if the result is unused.

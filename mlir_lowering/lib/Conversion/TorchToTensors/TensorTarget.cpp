@@ -23,15 +23,15 @@ Value TensorTarget::zeros(ArrayRef<int64_t> sizes, Type elementType) {
   return splat(sizes, cast<TypedAttr>(builder.getZeroAttr(elementType)));
 }
 
-Value TensorTarget::refuse(const Twine &reason, Type type) {
-  if (refusal.empty())
-    refusal = reason.str();
+Value TensorTarget::reject(const Twine &reason, Type type) {
+  if (failure.empty())
+    failure = reason.str();
   return UnrealizedConversionCastOp::create(builder, loc, type, ValueRange())
       .getResult(0);
 }
 
-Value TensorTarget::refuse(Operation *op, Type type) {
-  return refuse(
+Value TensorTarget::reject(Operation *op, Type type) {
+  return reject(
       getName() + " has no op for " + op->getName().getStringRef() + " of " +
           (isa<FloatType>(op->getOperand(0).getType()) ? "floats" : "integers"),
       type);

@@ -3,7 +3,7 @@
 // TOSA and StableHLO have much in common: ops on whole tensors of static shape,
 // and no loops. `TensorTarget` declares the operations that lowerings use, and
 // each dialect implements them. If a dialect lacks an operation, the target
-// calls `refuse` with a reason, and the lowering of the op fails with this
+// calls `reject` with a reason, and the lowering of the op fails with this
 // reason.
 //
 //===----------------------------------------------------------------------===//
@@ -92,9 +92,9 @@ public:
 
   /// Records why the dialect doesn't support an operation, as a clause ("TOSA
   /// has no remainder of floats"). Returns a placeholder of type `type`.
-  Value refuse(const Twine &reason, Type type);
-  bool isRefused() const { return !refusal.empty(); }
-  StringRef getRefusal() const { return refusal; }
+  Value reject(const Twine &reason, Type type);
+  bool hasFailed() const { return !failure.empty(); }
+  StringRef getFailure() const { return failure; }
 
   static RankedTensorType typeOf(Value tensor) {
     return cast<RankedTensorType>(tensor.getType());
@@ -105,13 +105,13 @@ public:
 
 protected:
   /// Like the overload above, with a reason that names the op and the dialect.
-  Value refuse(Operation *op, Type type);
+  Value reject(Operation *op, Type type);
 
   OpBuilder &builder;
   Location loc;
 
 private:
-  std::string refusal;
+  std::string failure;
 };
 
 /// Creates the target for one op.

@@ -115,7 +115,7 @@ Value TosaTarget::compareFloats(Operation *op, arith::CmpFPredicate predicate,
                                      logicalNot(compare<tosa::EqualOp>(b, b)));
   }
   default:
-    return refuse(op, RankedTensorType::get(broadcastSizes(operands),
+    return reject(op, RankedTensorType::get(broadcastSizes(operands),
                                             builder.getI1Type()));
   }
 }
@@ -129,7 +129,7 @@ Value TosaTarget::compareIntegers(Operation *op, ValueRange operands) {
   // signed one.
   if (predicate >= arith::CmpIPredicate::ult && !isBool) {
     if (element.getIntOrFloatBitWidth() < 32)
-      return refuse(op, RankedTensorType::get(broadcastSizes(operands),
+      return reject(op, RankedTensorType::get(broadcastSizes(operands),
                                               builder.getI1Type()));
     Value half = splat(
         SmallVector<int64_t>(typeOf(a).getRank(), 1),
@@ -171,12 +171,12 @@ Value TosaTarget::cast(Operation *op, Value operand) {
   Type to = op->getResult(0).getType();
   RankedTensorType from = typeOf(operand);
   if (to.isF64())
-    return refuse("TOSA has no float64, in which this op computes",
+    return reject("TOSA has no float64, in which this op computes",
                   from.clone(to));
   bool isBool = from.getElementType().isInteger(1);
   bool isUnsigned = isa<arith::UIToFPOp, arith::ExtUIOp>(op);
   if (isUnsigned && !isBool)
-    return refuse(op, from.clone(to));
+    return reject(op, from.clone(to));
   // tosa.cast rounds floats to the nearest integer, arith.fptosi towards zero.
   if (isa<arith::FPToSIOp>(op))
     operand = truncate(operand);
@@ -286,7 +286,7 @@ Value TosaTarget::bitwise(Operation *op, Value a, Value b) {
   bool isBool = op->getResult(0).getType().isInteger(1);
   // The unsigned minimum and maximum of bools are `and` and `or`.
   if (isa<MinUIOp, MaxUIOp>(op) && !isBool)
-    return refuse(op, a.getType());
+    return reject(op, a.getType());
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<AndIOp, MinUIOp>([&](auto) {
         return isBool ? binary<tosa::LogicalAndOp>(a, b)
@@ -333,7 +333,7 @@ Value TosaTarget::elementwise(Operation *op, ValueRange operands) {
       .Case<ExtFOp, TruncFOp, SIToFPOp, UIToFPOp, FPToSIOp, ExtSIOp, ExtUIOp,
             TruncIOp>([&](auto) { return cast(op, a); })
       .Default([&](Operation *) {
-        return refuse(op, RankedTensorType::get(broadcastSizes(operands),
+        return reject(op, RankedTensorType::get(broadcastSizes(operands),
                                                 op->getResult(0).getType()));
       });
 }

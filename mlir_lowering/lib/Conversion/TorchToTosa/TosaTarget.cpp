@@ -126,7 +126,7 @@ Value TosaTarget::slice(Value tensor, ArrayRef<int64_t> offsets,
   SmallVector<int64_t> reach;
   for (auto [size, stride] : llvm::zip(sizes, strides)) {
     if (size == 0)
-      return refuse("TOSA has no tensors without elements",
+      return reject("TOSA has no tensors without elements",
                     typeOf(tensor).clone(sizes));
     reach.push_back((size - 1) * stride + 1);
   }
@@ -228,7 +228,7 @@ Value TosaTarget::reduce(ReductionKind kind, Value tensor,
     if (!llvm::is_contained(dims, dim))
       kept.push_back(size);
   if (typeOf(tensor).getNumElements() == 0)
-    return refuse("TOSA has no tensors without elements",
+    return reject("TOSA has no tensors without elements",
                   typeOf(tensor).clone(kept));
   // Adjacent dimensions are reduced as one.
   SmallVector<int64_t> sizes;
@@ -259,7 +259,7 @@ Value TosaTarget::matmul(Value left, Value right) {
   auto type =
       RankedTensorType::get({sizes[0], sizes[1], sizesOf(right)[2]}, element);
   if (!isa<FloatType>(element))
-    return refuse("the conversion to TOSA only multiplies matrices of floats",
+    return reject("the conversion to TOSA only multiplies matrices of floats",
                   type);
   Value zero = zeroPoint(element);
   return tosa::MatMulOp::create(builder, loc, type, left, right, zero, zero);
@@ -341,7 +341,7 @@ Value TosaTarget::convolve(Value input, Value weight,
         window.resultSize(i, sizesOf(input)[i + 2], sizesOf(weight)[i + 2]));
   Type resultType = typeOf(input).clone(resultSizes);
   if (window.spatialRank() > 2)
-    return refuse("the conversion to TOSA supports at most two dimensions",
+    return reject("the conversion to TOSA supports at most two dimensions",
                   resultType);
   if (window.spatialRank() == 1) {
     for (Value *tensor : {&input, &weight}) {

@@ -12,7 +12,7 @@ with ir.Context() as context:
     torch_dialect.register_dialect(context)
     module = ir.Module.parse(sys.stdin.read())
     if not module.operation.verify():
-        sys.exit("torch-mlir's verifier refused the module")
+        sys.exit("torch-mlir's verifier rejected the module")
     print(
         "accepted by torch-mlir:",
         sum(
