@@ -85,7 +85,7 @@ class Runtime:
         )
         run, pointer = self.library.ltcExecutableRun, ctypes.byref(arguments)
 
-        # The default arguments keep the tensors alive: the runtime only knows their
+        # The default arguments keep the tensors alive: the runtime only has their
         # addresses.
         def function(inputs=inputs, outputs=outputs):
             status = run(executable, pointer)

@@ -39,7 +39,7 @@ def from_cpp(library: ctypes.CDLL, kind: str, device: str) -> float:
         times.append(library.tracingCost(*arguments))
         torch_ltc.mark_step()  # resets the count of pending ops
     if times[0] < 0:
-        raise SystemExit(f"tracing_cost.cpp doesn't know {kind!r}: rebuild it")
+        raise SystemExit(f"tracing_cost.cpp has no {kind!r}: rebuild it")
     return min(times)
 
 

@@ -1,5 +1,5 @@
-"""Loops whose numbers move in ways that a single relation between sizes doesn't describe:
-parts viewed as matrices, boxes before a flattened layer, selections, strided slices."""
+"""Loops in which no single relation between sizes determines the varying numbers: parts
+viewed as matrices, boxes before a flattened layer, selections, strided slices."""
 
 from __future__ import annotations
 

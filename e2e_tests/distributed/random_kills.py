@@ -129,7 +129,7 @@ class Job:
             if process.is_alive():
                 process.kill()
                 raise AssertionError(
-                    f"a rank was still there {TIMEOUT + 40} s after the kill"
+                    f"a rank was still running {TIMEOUT + 40} s after the kill"
                 )
         if kills:
             self.slowest = max(self.slowest, time.monotonic() - began)

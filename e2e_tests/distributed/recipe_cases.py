@@ -129,7 +129,7 @@ def sharded_in_two_dimensions(device: str):
 
 
 class DividedLoss(torch.autograd.Function):
-    """The cross entropy of logits of which each rank has the columns of some classes."""
+    """The cross entropy of logits whose classes are divided among the ranks."""
 
     @staticmethod
     def forward(context, logits, target):

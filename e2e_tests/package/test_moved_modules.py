@@ -102,7 +102,7 @@ def test_gradients_and_references() -> None:
 
 @pytest.mark.parametrize("are_saved", [False, True])
 def test_backward_of_an_old_graph(are_saved: bool) -> None:
-    """A graph of the CPU's values, such as that of a first forward, may be alive."""
+    """An autograd graph of the parameters' CPU values may still be alive when they move."""
     model = Model()
     parameters = list(model.parameters())
     optimizer = torch.optim.SGD(parameters, lr=0.5)

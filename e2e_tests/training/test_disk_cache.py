@@ -74,7 +74,7 @@ def test_corrupt_entries_are_rebuilt_with_a_warning(own_cache: str) -> None:
     assert second["cache_rejected"] > 0
     assert second["losses"] == first["losses"]
     assert "cache" in result.stderr.lower()
-    assert run()["compilations"] == 0, "the rebuilt entries are good"
+    assert run()["compilations"] == 0, "the rebuilt entries are invalid"
 
 
 def test_processes_at_the_same_time(own_cache: str) -> None:

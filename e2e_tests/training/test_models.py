@@ -11,8 +11,8 @@ import torch_ltc
 from counting import counting, fallback_names, sync_names
 from training.running import Outcome, assert_follows, optimizers, tasks, train
 
-# The number of first steps, whose graphs may differ from the rest: the first creates the
-# optimizer's state, the second is the first to read it.
+# The number of steps whose graphs may differ from those of the later steps: the first step
+# creates the optimizer's state, and the second reads it for the first time.
 WARM_UP = 3
 
 

@@ -63,7 +63,7 @@ void torch_ltc::initialize() {
   static torch::lazy::BackendRegistrar registrar(backend);
   torch::lazy::LazyGraphExecutor::Register(&StepExecutor::get());
   registerFirstKernels();
-  // Takes the first sample, so that the first step already knows whether a
+  // Takes the first sample, so that the first step can determine whether a
   // processor has been idle.
   hasIdleProcessor();
   watchExitCode();

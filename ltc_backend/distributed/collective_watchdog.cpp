@@ -13,8 +13,8 @@ using namespace torch_ltc;
 
 namespace {
 
-/// Longer than the usual pauses of a thread that traces: for the system's
-/// scheduler, the loading of a batch, or Python's garbage collection.
+/// This time is longer than the usual pauses of a thread that traces, which are
+/// due to the system's scheduler, data loading, or Python's garbage collection.
 constexpr std::chrono::milliseconds kPause{250};
 
 class Watchdog {

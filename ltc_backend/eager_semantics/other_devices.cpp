@@ -40,7 +40,8 @@ public:
     if (device.isNone() || device.toDevice().is_lazy() ||
         !isLazyWrapper(self.toTensor())) {
       previous.callBoxed(op, keys, stack);
-      // torch's kernel has wrapped the result, which a factory may return.
+      // The result may come from a factory, whose wrapper torch's kernel
+      // created.
       const at::Tensor &result = stack->back().toTensor();
       if (isLazyWrapper(result))
         giveOwnVersion(result);

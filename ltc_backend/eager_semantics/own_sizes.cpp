@@ -59,7 +59,7 @@ void torch_ltc::noteView(const Tensor &view, const Tensor &self) {
   useOwnSizes(view);
   if (!isLazyWrapper(view) || !isLazyWrapper(self))
     return;
-  // `as_strided` reads the memory, so it doesn't bring `self` up to date.
+  // `as_strided` reads the memory, so it doesn't update the value of `self`.
   if (unsafeGetFunctionalWrapper(self)->is_up_to_date())
     generationOf(*unsafeGetFunctionalWrapper(view)) =
         functionalMemory(view).generation();

@@ -77,9 +77,9 @@ constexpr Keys sharedKeys[] = {
     {DispatchKey::QuantizedLazy, DispatchKey::QuantizedCPU},
     {DispatchKey::NestedTensorLazy, DispatchKey::NestedTensorCPU}};
 
-/// Whether the fallback must be registered for the op by name, because another
-/// kernel would take precedence over it: a composite kernel, including that of
-/// an op with a separate kernel on the CPU (for example, `linear`).
+/// Whether a composite kernel of the op would take precedence over the backend
+/// fallback, which must then be registered for the op by name. The op may also
+/// have a separate kernel on the CPU (for example, `linear`).
 bool hidesFallback(const OperatorHandle &op, const Keys &keys) {
   return !op.hasKernelForDispatchKey(keys.lazy) &&
          (op.hasKernelForDispatchKey(keys.cpu) ||

@@ -42,8 +42,8 @@ at::Tensor lazyCompressed(at::Layout layout, at::ScalarType dtype,
                           const std::vector<at::Tensor> &parts);
 
 /// Stores in `lazy` the value that an op has written to `cpu`. `given`: the
-/// parts of `cpu` before the op. A part that the op wrote in place is written
-/// in place in `lazy`, too.
+/// parts of `cpu` before the op. If the op wrote a part in place, the part of
+/// `lazy` is written in place, too.
 void storeSparse(const at::Tensor &lazy, const at::Tensor &cpu,
                  const std::vector<at::Tensor> &given);
 

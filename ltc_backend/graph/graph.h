@@ -120,8 +120,8 @@ GraphSnapshot takeSnapshot(const Graph &graph, std::string name,
 std::optional<ResultRef> replacedValue(const GraphSnapshot &graph,
                                        ResultRef result);
 
-/// Returns the parameter that the result updates, if any: the parameter is the
-/// operand that the op replaces, or that operand updates the parameter.
+/// Returns the parameter that the result updates, if any. Follows the chain of
+/// replaced values (`replacedValue`) from the result to its first value.
 std::optional<size_t> updatedParameter(const GraphSnapshot &graph,
                                        ResultRef result);
 

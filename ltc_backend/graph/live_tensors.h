@@ -186,7 +186,7 @@ bool isPacked(const at::Tensor &tensor);
 at::Tensor wrapIfOutside(at::Tensor tensor);
 /// Replaces the version counter of a new wrapper, which the wrapper shares with
 /// its value. torch's factories return a copy of a tensor whose counter is
-/// shared, and a dispatch mode or torch.jit.trace wouldn't know that copy
+/// shared, and a dispatch mode or torch.jit.trace has no record of that copy
 /// (torch 2.13).
 void giveOwnVersion(const at::Tensor &wrapper);
 

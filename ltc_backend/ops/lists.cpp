@@ -80,9 +80,9 @@ std::vector<at::Tensor> unbind(const at::Tensor &self, int64_t dim) {
 }
 
 /// Wraps an op like `unsafe_split` at key Functionalize. The parts share memory
-/// with the tensor. As in eager, they are views of `split`, which autograd
-/// doesn't know as views because its keys are off by now, unless in inference
-/// mode. A conjugate or negative view is copied first.
+/// with the tensor. As in eager, they are views that `split` creates while
+/// autograd's keys are excluded, so that autograd doesn't track them as views
+/// (except in inference mode). A conjugate or negative view is copied first.
 class PartsOfMemory final : public KernelAround {
 public:
   PartsOfMemory(c10::OperatorHandle view, c10::SafeKernelFunction previous)

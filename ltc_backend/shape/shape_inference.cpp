@@ -44,7 +44,7 @@ bool torch_ltc::inferClosedForm(ShapeRule shapeRule, DTypeRule dtypeRule,
   try {
     Arguments view(schema, arguments);
     at::ScalarType dtype = dtypeFunctions[size_t(dtypeRule)](view);
-    // The dtype rules don't know which ops have real results for complex
+    // The dtype rules don't distinguish ops that have real results for complex
     // operands.
     if (dtype == at::ScalarType::Undefined || c10::isComplexType(dtype))
       return false;

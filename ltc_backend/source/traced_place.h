@@ -13,8 +13,8 @@ struct TracedPlace {
 };
 
 /// Returns the Python line and module of the op that is being traced. While
-/// autograd runs backward, returns those of the forward op whose gradient is
-/// being computed.
+/// autograd runs backward, returns the line and module of the forward op whose
+/// gradient is being computed.
 TracedPlace tracedPlace();
 
 } // namespace torch_ltc

@@ -114,8 +114,8 @@ public:
   }
 };
 
-/// The ops that have a kernel of this file, and the new ops (`defined`) that
-/// may get one.
+/// The ops for which this file has registered a kernel, and the new ops
+/// (`defined`) for which it may register one.
 struct CustomOps {
   std::mutex mutex;
   std::list<OperatorName> defined;

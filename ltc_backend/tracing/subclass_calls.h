@@ -15,9 +15,9 @@ namespace torch_ltc {
 bool callWithFunctionalization(const c10::OperatorHandle &op,
                                torch::jit::Stack *stack);
 
-/// Whether a TorchDispatchMode or the `__torch_dispatch__` of an argument's
-/// class gets the call of an op with these keys next, unless a kernel before
-/// the Python key handles it. The argument may be on the CPU.
+/// Whether the Python key is among the keys that are still to be dispatched,
+/// for a TorchDispatchMode or for the `__torch_dispatch__` of an argument's
+/// class. The argument may be on the CPU.
 bool isBeforePython(c10::DispatchKeySet keys,
                     c10::ArrayRef<c10::IValue> arguments);
 

@@ -230,8 +230,8 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
                                          c10::ArrayRef<IValue> arguments,
                                          Otherwise otherwise) {
   // A second thread's first call here registers the kernels of locked_ops.cpp,
-  // which takes longer than other threads' steps. So it precedes the reading of
-  // values, which these steps may compute.
+  // which takes longer than other threads' steps. It must happen before values
+  // are read, because these steps may compute the values.
   LiveSet::ofThisThread();
   // Not all calls come from an op: collectives and optimizers are traced
   // directly. Between the reading of the operands' values and the creation of

@@ -178,8 +178,9 @@ torch_ltc::LocationId captureFrames(PyThreadState *) {
 torch_ltc::LocationId capture() {
   if (!Py_IsInitialized())
     return 0;
-  // A thread that Python doesn't know has no frames, and if it took the GIL, it
-  // could deadlock with a thread that holds the GIL and waits for this one.
+  // A thread without a Python thread state has no frames, and if it took the
+  // GIL, it could deadlock with a thread that holds the GIL and waits for this
+  // one.
   PyThreadState *thread = PyGILState_GetThisThreadState();
   if (!thread)
     return 0;

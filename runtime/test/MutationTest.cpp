@@ -66,8 +66,8 @@ bool readFixed(const std::string &bytes, size_t &at, size_t size,
   return true;
 }
 
-/// Returns false if the bytes aren't a message. Text that happens to parse as a
-/// message is treated as one, which does no harm.
+/// Returns false if the bytes aren't a message. Text that is by chance a
+/// valid message is treated as one, which does no harm.
 bool readFields(const std::string &bytes, Fields &fields, bool isTop) {
   for (size_t at = 0; at < bytes.size();) {
     Field field;

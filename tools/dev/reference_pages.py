@@ -59,7 +59,7 @@ def _fill(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    # Escapes what has a meaning in a table's cell.
+    # Escapes the characters that have a meaning in a table's cell.
     environment.filters["cell"] = lambda text: re.sub(r"([|*])", r"\\\1", text)
     return environment.get_template(template).render(values)
 

@@ -147,7 +147,7 @@ def _write_results(wheels: Sequence[Path], rows: Sequence[str]) -> None:
         [
             "; ".join(sizes),
             "",
-            "| system | Python | glibc | torch | install beside torch | digits | sample of tests | added to `import torch` |",
+            "| system | Python | glibc | torch | install with torch | digits | sample of tests | added to `import torch` |",
             "| --- | --- | --- | --- | --- | --- | --- | --- |",
             *rows,
         ]

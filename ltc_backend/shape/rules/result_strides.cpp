@@ -258,7 +258,7 @@ Strides constantPadStrides(const Arguments &named,
   Sizes pads = named.integers(1);
   if (std::any_of(pads.begin(), pads.end(), [](int64_t n) { return n > 0; }))
     return packedStrides(shape, self.suggest_memory_format());
-  // torch takes an empty tensor for dense.
+  // torch considers an empty tensor dense.
   if (c10::multiply_integers(shape) == 0 ||
       c10::_compute_non_overlapping_and_dense(shape, self.strides()))
     return Strides(self.strides());

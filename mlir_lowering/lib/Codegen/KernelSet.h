@@ -37,8 +37,8 @@ public:
   /// Compiles the kernels that aren't in the cache. Emits errors on failure.
   LogicalResult compile();
 
-  /// Compiles each kernel of this set for all sizes: `others` has the same
-  /// kernels at the stand-ins of the other samples. `numbers` receives the
+  /// Compiles each kernel of this set for all sizes. `others` contains the same
+  /// kernels, lowered at the other samples of the sizes. `numbers` receives the
   /// codes of the numbers in each kernel's table.
   LogicalResult
   compileGeneral(ArrayRef<KernelSet *> others, NumberFitter &fitter,

@@ -1,12 +1,14 @@
 //===- DecomposeConvolution.cpp - Gradients of transposed convolutions ----===//
 //
 // A transposed convolution computes the gradient of a plain convolution's input
-// from the gradient of its output. The gradient of a transposed convolution's
-// input is therefore the plain convolution of the output's gradient, and that
-// of its weight is the plain convolution's, with the input and the output's
-// gradient exchanged. Formula: aten/src/ATen/native/Convolution.cpp, which
-// makes the same exchange in _convolution_double_backward. torch-mlir
-// (20261001) and IREE (3.13) support these gradients only in decomposed form.
+// from the gradient of its output. Therefore, the gradient of its own input is
+// a plain convolution of the gradient of its output. The gradient of its weight
+// is the weight gradient of that plain convolution, whose input is the gradient
+// of the transposed convolution's output and whose output gradient is the
+// transposed convolution's input. Formula:
+// aten/src/ATen/native/Convolution.cpp, which makes the same exchange in
+// _convolution_double_backward. torch-mlir (20261001) and IREE (3.13) support
+// these gradients only in decomposed form.
 //
 //===----------------------------------------------------------------------===//
 

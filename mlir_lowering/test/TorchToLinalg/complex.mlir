@@ -1,7 +1,7 @@
 // RUN: ltc-opt %s --ltc-torch-to-linalg | FileCheck %s
 
 // A view as pairs of floats is the operand itself; parameters and results are
-// marked, because their types don't tell that they are complex.
+// marked, because their types don't show that they are complex.
 // CHECK-LABEL: func.func @views
 // CHECK-SAME: %[[Z:.*]]: tensor<2x3x2xf32> {torch_ltc.complex}
 // CHECK-SAME: -> (tensor<2x3x2xf32>, tensor<2x3x2xf32> {torch_ltc.complex})

@@ -97,8 +97,8 @@ def trilinear(
     unroll_dim: int = 1,
 ) -> Tensor:
     """Sums the products of three tensors over `sumdim`, after each was unsqueezed at its
-    expanded dims. Like eager, first sums the products of the first two over the dims that
-    the third lacks, and rounds these sums. Raises ValueError for a dim that no tensor has:
+    expanded dims. Like eager, first multiplies the first two tensors and sums the products
+    over the dims that the third tensor lacks, and rounds these sums. Raises ValueError for a dim that no tensor has:
     its size is 0 in eager (torch 2.13), so eager's kernel runs instead."""
     del unroll_dim
     if set(expand1) & set(expand2) & set(expand3):

@@ -181,7 +181,7 @@ def _release_gathered(module: ModuleType) -> None:
 
 def _shard_on_lazy(module: ModuleType) -> None:
     """Makes `fully_shard` without a mesh choose device lazy if this device is the
-    accelerator; torch (2.13) asks a C++ function that doesn't know this."""
+    accelerator; torch (2.13) calls a C++ function that ignores this."""
     original = module._init_default_mesh
 
     @functools.wraps(original)

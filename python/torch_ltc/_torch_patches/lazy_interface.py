@@ -110,8 +110,8 @@ def run_cached_graph(
     extracted. Raises RuntimeError for an unknown hash."""
     if graph_hash not in _graphs:
         raise RuntimeError(
-            "torch._lazy.computation.run_cached_graph doesn't know this graph: ask "
-            "for its hash with get_graph_hash before the tensors are synced."
+            "torch._lazy.computation.run_cached_graph has no graph with this hash: "
+            "call get_graph_hash before the tensors are synced."
         )
     return _graphs[graph_hash].run(graph_inputs)
 

@@ -1,7 +1,7 @@
 """Makes Lightning accept `Trainer(accelerator="lazy")` and `Fabric(accelerator="lazy")`.
 
 Lightning 2.6 only finds accelerators in its own modules, uses the CPU as the device of
-every accelerator that it doesn't know, and uses CUDA's autocast. So when one of its
+every accelerator that it doesn't list, and uses CUDA's autocast. So when one of its
 modules in `_HOOKS` is imported, a function registers the accelerator there, or makes the
 module's connector or strategy use the accelerator's device. Programs that don't import
 Lightning aren't affected.

@@ -92,7 +92,8 @@ public:
 
   /// Converts a form over factors to a form over axes.
   LinearForm overAxes(const LinearForm &form) const;
-  /// The access of a member's operand, as a form over axes.
+  /// Returns the position at which `member` reads the operand, as a linear form
+  /// of the axes.
   LinearForm getAccess(unsigned member, OpOperand &operand) const;
 
   /// Calls `callback` with every operand that a nest reads, including those of

@@ -176,8 +176,8 @@ static LogicalResult lowerScanExtreme(OpLowering &op, OpTy args) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-// The lines of a tensor that are searched, which are sorted or have an order
-// that sorts them.
+// The searched tensor. Each of its lines along the last dimension is sorted, or
+// `order` sorts it.
 struct SortedLines {
   Value tensor;
   ArrayRef<int64_t> sizes;

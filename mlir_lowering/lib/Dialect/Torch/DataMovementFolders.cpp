@@ -211,8 +211,8 @@ template <typename Op> struct PartOfExpanded : OpRewritePattern<Op> {
   }
 
 private:
-  /// Returns the elements of `source` that the part has. `dim` is the dim of
-  /// `source` that the op slices, negative if the expansion adds it;
+  /// Returns the elements of `source` that belong to the slice. `dim` is the
+  /// dim of `source` that the op slices, negative if the expansion adds it;
   /// `expandedDim` is that of the expanded tensor.
   static Value partOf(PatternRewriter &rewriter, Op op, Value source,
                       int64_t dim, int64_t expandedDim) {

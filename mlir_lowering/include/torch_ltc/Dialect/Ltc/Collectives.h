@@ -55,7 +55,8 @@ inline ltc::HostCallOp getStartOf(Operation *op) {
 }
 
 /// Returns the kind ("all_reduce") of the collective that `op` runs, starts or
-/// waits for; empty for other ops, and if the start is in another program.
+/// waits for. Returns "" for other ops, and for a wait whose start is in
+/// another program.
 inline StringRef getKindOfCommand(Operation *op) {
   if (ltc::HostCallOp start = getStartOf(op))
     return getCollectiveKind(start);
