@@ -222,6 +222,29 @@ def test_modules_without_ops(case: str) -> None:
         program(torch.ones(3), 2)
 
 
+def test_numbers_have_the_types_of_the_program() -> None:
+    program = compile_mlir(
+        """
+        func.func @main(%x: !torch.vtensor<[3],f32>, %a: !torch.float, %b: !torch.int)
+            -> !torch.vtensor<[3],f32> {
+          %0 = torch.aten.mul.Scalar %x, %a
+              : !torch.vtensor<[3],f32>, !torch.float -> !torch.vtensor<[3],f32>
+          %1 = torch.aten.mul.Scalar %0, %b
+              : !torch.vtensor<[3],f32>, !torch.int -> !torch.vtensor<[3],f32>
+          return %1 : !torch.vtensor<[3],f32>
+        }
+        """
+    )
+    assert program.scalars == ["float", "int"]
+    x = torch.tensor([1.0, -2.0, 0.5])
+    for a, b in ((0.5, 3), (2, 3), (True, -1)):
+        assert_close(program(x, a, b)[0], x * a * b)
+    with pytest.raises(TypeError, match="takes 1 tensors and 2 numbers, but got 4"):
+        program(x, 1, 2, 3)
+    with pytest.raises(TypeError, match="Argument 2 must be an int, but got a float"):
+        program(x, 1, 2.5)
+
+
 @pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"dropout_p": 0.3}])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_attention(options: dict, dynamic: bool) -> None:

@@ -103,6 +103,8 @@ LTC_FORWARD(LtcTensorInfo, ltcExecutableParameter,
             (LtcExecutable executable, size_t index), (executable, index))
 LTC_FORWARD(size_t, ltcExecutableNumScalars, (LtcExecutable executable),
             (executable))
+LTC_FORWARD(int, ltcExecutableScalarIsFloat,
+            (LtcExecutable executable, size_t index), (executable, index))
 LTC_FORWARD(size_t, ltcExecutableNumOutputs, (LtcExecutable executable),
             (executable))
 LTC_FORWARD(LtcOutputInfo, ltcExecutableOutput,

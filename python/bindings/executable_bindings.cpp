@@ -58,12 +58,26 @@ public:
   }
 
   size_t numScalars() const { return ltcExecutableNumScalars(handle); }
+  bool isFloat(size_t scalar) const {
+    return ltcExecutableScalarIsFloat(handle, scalar);
+  }
+
+  /// Converts each number to the type of the program's scalar.
+  std::vector<LtcScalar> toScalars(const py::list &values) const {
+    TORCH_CHECK(values.size() == numScalars(), "The program takes ",
+                numScalars(), " scalars, but got ", values.size(), ".");
+    std::vector<LtcScalar> result(values.size());
+    for (size_t i = 0; i < values.size(); ++i)
+      if (isFloat(i))
+        result[i].as_float = values[i].cast<double>();
+      else
+        result[i].as_int = values[i].cast<int64_t>();
+    return result;
+  }
 
   void run(const std::vector<at::Tensor> &arguments,
            const std::vector<LtcScalar> &scalars,
            const std::vector<at::Tensor> &results) const {
-    TORCH_CHECK(scalars.size() == numScalars(), "The program takes ",
-                numScalars(), " scalars, but got ", scalars.size(), ".");
     std::vector<void *> parameters = pointers("input", inputs(), arguments);
     std::vector<void *> memory = pointers("output", outputs(), results);
     LtcRunArguments run{};
@@ -126,18 +140,11 @@ py::list rows(const std::vector<LtcTensorInfo> &infos) {
   return result;
 }
 
-/// Stores each Python float in `as_float` and each int in `as_int`: the types
-/// must be those of the program's scalars.
-std::vector<LtcScalar> toScalars(const py::list &values) {
-  std::vector<LtcScalar> result;
-  for (py::handle value : values) {
-    LtcScalar scalar{};
-    if (py::isinstance<py::float_>(value))
-      scalar.as_float = value.cast<double>();
-    else
-      scalar.as_int = value.cast<int64_t>();
-    result.push_back(scalar);
-  }
+/// Returns "float" or "int" for each scalar of the program.
+py::list scalarTypes(const Executable &executable) {
+  py::list result;
+  for (size_t i = 0; i < executable.numScalars(); ++i)
+    result.append(executable.isFloat(i) ? "float" : "int");
   return result;
 }
 
@@ -174,11 +181,11 @@ void torch_ltc::bindExecutables(py::module_ &module) {
   py::class_<Executable>(module, "Executable")
       .def("inputs", [](const Executable &e) { return rows(e.inputs()); })
       .def("outputs", [](const Executable &e) { return rows(e.outputs()); })
-      .def_property_readonly("num_scalars", &Executable::numScalars)
+      .def("scalars", &scalarTypes)
       .def("run",
            [](const Executable &e, const std::vector<at::Tensor> &arguments,
               const py::list &scalars, const std::vector<at::Tensor> &results) {
-             std::vector<LtcScalar> values = toScalars(scalars);
+             std::vector<LtcScalar> values = e.toScalars(scalars);
              ReleasedGil noGil;
              e.run(arguments, values, results);
            });

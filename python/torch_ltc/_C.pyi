@@ -601,8 +601,10 @@ def set_backend_finder(finder: Callable[[str], None]) -> None:
 class Executable:
     """A compiled module that runs on contiguous CPU tensors."""
 
-    num_scalars: int
     def inputs(self) -> list[ProgramTensorRow]: ...
+    def scalars(self) -> list[str]:
+        """Returns "float" or "int" for each number argument."""
+
     def outputs(self) -> list[ProgramTensorRow]: ...
     def run(
         self,

@@ -8,7 +8,6 @@ inputs are those of inputs.pt; without this file, they are random numbers from a
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from pathlib import Path
@@ -32,14 +31,6 @@ def find_program(folder: Path, stage: str = "") -> Path:
     raise ValueError(f"'{folder}' has no {' and no '.join(names)}.")
 
 
-def scalar_kinds(text: str) -> list[str]:
-    """Returns "int" or "float" for each number argument of the first function."""
-    head = re.search(r"func\.func [^\n]*", text)
-    arguments = head[0].partition(") ->")[0] if head else ""
-    found = re.findall(r"%\w+: (!torch\.float|!torch\.int|f64|i64)\b", arguments)
-    return ["float" if kind in ("!torch.float", "f64") else "int" for kind in found]
-
-
 def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
     path = folder / "inputs.pt"
     if not path.is_file():
@@ -52,7 +43,7 @@ def saved_values(folder: Path) -> tuple[list[torch.Tensor], list[float]] | None:
 
 
 def random_values(
-    module: CompiledModule, text: str, seed: int
+    module: CompiledModule, seed: int
 ) -> tuple[list[torch.Tensor], list[float]]:
     generator = torch.Generator().manual_seed(seed)
     tensors = []
@@ -62,7 +53,7 @@ def random_values(
         else:
             tensor = torch.zeros(spec.shape, dtype=spec.dtype)
         tensors.append(tensor)
-    return tensors, [0.5 if kind == "float" else 1 for kind in scalar_kinds(text)]
+    return tensors, [0.5 if kind == "float" else 1 for kind in module.scalars]
 
 
 def describe(tensor: torch.Tensor) -> str:
@@ -89,10 +80,9 @@ def replay(
     path = find_program(folder, stage)
     if (folder / "manifest.json").exists():
         read_manifest(folder)  # checks the version
-    text = path.read_text()
-    module = compile_mlir(text)
+    module = compile_mlir(path.read_text())
     saved = saved_values(folder)
-    tensors, scalars = saved or random_values(module, text, seed)
+    tensors, scalars = saved or random_values(module, seed)
     print(
         f"{path}: {len(module.inputs)} inputs ("
         + ("inputs.pt" if saved else f"random, seed {seed}")

@@ -68,6 +68,10 @@ size_t ltcExecutableNumScalars(LtcExecutable executable) {
   return executable->loaded->numScalars();
 }
 
+int ltcExecutableScalarIsFloat(LtcExecutable executable, size_t index) {
+  return executable->loaded->description().scalars(index) == FLOAT;
+}
+
 size_t ltcExecutableNumOutputs(LtcExecutable executable) {
   return executable->loaded->description().outputs_size();
 }

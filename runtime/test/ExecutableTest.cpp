@@ -74,7 +74,8 @@ TEST(Executable, Describes) {
   EXPECT_EQ(ltcExecutableOutput(e, 2).parameter, 1u);
   EXPECT_EQ(ltcExecutableOutput(e, 2).type.dtype, LTC_DTYPE_INT64);
 
-  EXPECT_EQ(ltcExecutableNumScalars(e), 1u);
+  ASSERT_EQ(ltcExecutableNumScalars(e), 1u);
+  EXPECT_EQ(ltcExecutableScalarIsFloat(e, 0), 0);
   EXPECT_EQ(ltcExecutableArenaBytes(e), 100u);
   EXPECT_EQ(ltcExecutableNumKernels(e), 0u);
   ASSERT_EQ(ltcExecutableNumCommands(e), 2u);

@@ -12,8 +12,8 @@ from torch_ltc.program import TensorSpec
 
 class CompiledModule:
     """A compiled function. Call it with one CPU tensor for each of `inputs` (or a number
-    for an input of rank 0), then one Python number for each scalar argument (float for
-    f64, int for i64). It returns the list of its outputs, or writes them to `out`. Inputs
+    for an input of rank 0), then one Python number for each of `scalars` ("float" or
+    "int"). It returns the list of its outputs, or writes them to `out`. Inputs
     that the program marks `torch_ltc.donatable` may be overwritten. Raises TypeError for a
     wrong number of arguments, RuntimeError for wrong sizes, dtypes or devices."""
 
@@ -21,7 +21,7 @@ class CompiledModule:
         self._executable = executable
         self.inputs = [TensorSpec.from_row(row) for row in self._executable.inputs()]
         self.outputs = [TensorSpec.from_row(row) for row in self._executable.outputs()]
-        self.num_scalars: int = self._executable.num_scalars
+        self.scalars: list[str] = self._executable.scalars()
 
     def __call__(
         self,
@@ -29,11 +29,15 @@ class CompiledModule:
         out: list[torch.Tensor] | None = None,
     ) -> list[torch.Tensor]:
         count = len(self.inputs)
-        if len(arguments) != count + self.num_scalars:
+        if len(arguments) != count + len(self.scalars):
             raise TypeError(
-                f"The program takes {count} tensors and {self.num_scalars} numbers, "
+                f"The program takes {count} tensors and {len(self.scalars)} numbers, "
                 f"but got {len(arguments)} arguments."
             )
+        for place, kind in enumerate(self.scalars, count):
+            if kind == "int" and not hasattr(arguments[place], "__index__"):
+                found = type(arguments[place]).__name__
+                raise TypeError(f"Argument {place} must be an int, but got a {found}.")
         tensors = [
             torch.as_tensor(argument, dtype=spec.dtype).contiguous()
             if isinstance(argument, (int, float))

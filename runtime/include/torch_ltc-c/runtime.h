@@ -80,6 +80,9 @@ LTC_EXPORT size_t ltcExecutableNumParameters(LtcExecutable executable);
 LTC_EXPORT LtcTensorInfo ltcExecutableParameter(LtcExecutable executable,
                                                 size_t index);
 LTC_EXPORT size_t ltcExecutableNumScalars(LtcExecutable executable);
+/// Whether the scalar parameter is a float (1) or an int (0).
+LTC_EXPORT int ltcExecutableScalarIsFloat(LtcExecutable executable,
+                                          size_t index);
 LTC_EXPORT size_t ltcExecutableNumOutputs(LtcExecutable executable);
 LTC_EXPORT LtcOutputInfo ltcExecutableOutput(LtcExecutable executable,
                                              size_t index);
@@ -106,8 +109,8 @@ typedef struct {
 LTC_EXPORT LtcCommandInfo ltcExecutableCommand(LtcExecutable executable,
                                                size_t index);
 
-/// The value of a scalar parameter; the executable determines which member is
-/// used.
+/// The value of a scalar parameter; `ltcExecutableScalarIsFloat` determines
+/// which member is used.
 typedef union {
   int64_t as_int;
   double as_float;
