@@ -76,7 +76,7 @@ def test_gradients_of_gradients() -> None:
 
 
 @pytest.mark.parametrize("mask", ["keys", "pairs"])
-def test_gradients_beside_a_mask(mask: str) -> None:
+def test_gradients_next_to_a_mask(mask: str) -> None:
     """Calls the ops directly, because with a mask, scaled_dot_product_attention only uses
     them at sizes that are too large for a test."""
     torch.manual_seed(1)

@@ -20,7 +20,7 @@ def test_other_threads(use):
         "reduce_in_threads",
         "replay_in_threads",
         "train_in_threads",
-        "reduce_beside_training",
+        "reduce_next_to_training",
         "hand_over_group",
         "share_weights",
         "fail_in_one_thread",

@@ -134,7 +134,7 @@ def _watch(device: str, group, seed: int) -> object:
     return _sums(device, group, seed) if seed else _train(device, group, seed)
 
 
-def reduce_beside_training(rank: int) -> None:
+def reduce_next_to_training(rank: int) -> None:
     _assert_as_on_cpu(_watch, 2)
 
 

@@ -94,7 +94,7 @@ def test_deviations_whose_squares_are_no_float32(
 
 @pytest.mark.parametrize("op", ["var", "std", "var_mean", "std_mean"])
 @pytest.mark.parametrize("dims", [0, 1, (2, 3), (0, 2, 3), None], ids=str)
-def test_deviations_beside_a_large_mean(op: str, dims: int | tuple | None) -> None:
+def test_deviations_next_to_a_large_mean(op: str, dims: int | tuple | None) -> None:
     """Deviations are accurate although rounding changes the mean by up to a thousandth of
     the deviation."""
     generator = torch.Generator().manual_seed(0)

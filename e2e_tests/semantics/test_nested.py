@@ -246,7 +246,7 @@ SUBCLASS = {
 
 
 @pytest.mark.parametrize("program", SUBCLASS.values(), ids=SUBCLASS)
-def test_subclasses_beside_lazy_tensors(program: Any) -> None:
+def test_subclasses_next_to_lazy_tensors(program: Any) -> None:
     actual, expected = program(*_two("lazy")), program(*_two("cpu"))
     assert type(actual) is type(expected)
     _same(actual, expected)

@@ -21,7 +21,7 @@ namespace torch_ltc {
   F(ltcSetCompilationsCancelled)                                               \
   F(ltcCompilerSetKernelCache)                                                 \
   F(ltcProgramCreate)                                                          \
-  F(ltcProgramCreateBeside)                                                    \
+  F(ltcProgramCreateInContextOf)                                               \
   F(ltcProgramDestroy)                                                         \
   F(ltcProgramAddTensorParameter)                                              \
   F(ltcProgramAddIntParameter)                                                 \

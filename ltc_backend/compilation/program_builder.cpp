@@ -197,10 +197,10 @@ ProgramHandle::ProgramHandle(const CompilerLibrary &library,
                              const std::string &name,
                              const ProgramHandle *other)
     : library(library) {
-  throwIfFailed(
-      other
-          ? library.ltcProgramCreateBeside(other->get(), name.c_str(), &program)
-          : library.ltcProgramCreate(library.compiler, name.c_str(), &program));
+  throwIfFailed(other ? library.ltcProgramCreateInContextOf(
+                            other->get(), name.c_str(), &program)
+                      : library.ltcProgramCreate(library.compiler, name.c_str(),
+                                                 &program));
 }
 
 ProgramHandle::~ProgramHandle() { library.ltcProgramDestroy(program); }

@@ -44,7 +44,7 @@ public:
       // created.
       const at::Tensor &result = stack->back().toTensor();
       if (isLazyWrapper(result))
-        giveOwnVersion(result);
+        useOwnVersionCounter(result);
       return;
     }
     const at::Tensor &like = self.toTensor();

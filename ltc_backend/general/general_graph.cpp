@@ -154,8 +154,8 @@ std::vector<SymbolValues> GeneralGraph::standInsOf(size_t scale,
   std::vector<SymbolValues> vectors(LTC_GENERAL_SAMPLES);
   bool isExceeded = !onlyIfExceeded;
   for (size_t i = 0; i < sizeSymbols.size(); ++i) {
-    // Stand-ins grow with the rank, so the symbols that follow need the scale,
-    // too.
+    // Each stand-in is larger than those of earlier symbols. If one of them is
+    // scaled, all later ones must be, too.
     isExceeded |=
         sizeSymbols[i].most > ltcSizeStandIn(LTC_LARGE_STAND_INS, i, 0);
     for (size_t k = 0; k < LTC_GENERAL_SAMPLES; ++k)

@@ -406,11 +406,11 @@ at::Tensor torch_ltc::wrapIfOutside(at::Tensor tensor) {
     return tensor;
   at::Tensor wrapper =
       at::functionalization::impl::to_functional_tensor(tensor);
-  giveOwnVersion(wrapper);
+  useOwnVersionCounter(wrapper);
   return wrapper;
 }
 
-void torch_ltc::giveOwnVersion(const at::Tensor &wrapper) {
+void torch_ltc::useOwnVersionCounter(const at::Tensor &wrapper) {
   if (!wrapper.is_inference())
     wrapper.unsafeGetTensorImpl()->set_version_counter(c10::VariableVersion(0));
 }

@@ -188,7 +188,7 @@ at::Tensor wrapIfOutside(at::Tensor tensor);
 /// its value. torch's factories return a copy of a tensor whose counter is
 /// shared, and a dispatch mode or torch.jit.trace has no record of that copy
 /// (torch 2.13).
-void giveOwnVersion(const at::Tensor &wrapper);
+void useOwnVersionCounter(const at::Tensor &wrapper);
 
 } // namespace torch_ltc
 

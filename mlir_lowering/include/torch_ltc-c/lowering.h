@@ -81,8 +81,9 @@ LTC_EXPORT LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
                                       LtcProgram *program);
 /// Creates the program in the same MLIR context as `other`, so that both can be
 /// samples of one compilation (ltcProgramsCompileGeneral).
-LTC_EXPORT LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
-                                            LtcProgram *program);
+LTC_EXPORT LtcStatus ltcProgramCreateInContextOf(LtcProgram other,
+                                                 const char *name,
+                                                 LtcProgram *program);
 LTC_EXPORT void ltcProgramDestroy(LtcProgram program);
 
 /// Parameters become function arguments in the order of these calls; tensor and
@@ -198,10 +199,11 @@ typedef struct {
 
 /// Lowers one program to a general executable. `programs` contains the program
 /// at the stand-ins of each sample. These programs differ only in numbers, must
-/// share a context (ltcProgramCreateBeside), and are consumed. The executable
-/// is valid for values of each symbol from 2 to its smallest stand-in, and must
-/// be bound to sizes before it runs (ltcExecutableBind). Fails if a number of
-/// the lowered program isn't a known function of the sizes.
+/// share a context (ltcProgramCreateInContextOf), and are consumed. The
+/// executable is valid for values of each symbol from 2 to its smallest
+/// stand-in, and must be bound to sizes before it runs (ltcExecutableBind).
+/// Fails if a number of the lowered program isn't a known function of the
+/// sizes.
 LTC_EXPORT LtcStatus ltcProgramsCompileGeneral(
     const LtcProgram *programs, const LtcSizeSamples *sizes,
     const LtcCompileOptions *options, LtcBytes *executable,
@@ -240,7 +242,7 @@ typedef struct {
 
 /// One program at the stand-ins of its symbols (as for
 /// ltcProgramsCompileGeneral), and at one more vector of sizes. All of these
-/// share an MLIR context (ltcProgramCreateBeside) and remain the caller's.
+/// share an MLIR context (ltcProgramCreateInContextOf) and remain the caller's.
 typedef struct {
   const LtcProgram *programs; // LTC_GENERAL_SAMPLES
   const LtcSizeSamples *sizes;

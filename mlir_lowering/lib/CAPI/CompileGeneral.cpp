@@ -103,7 +103,7 @@ LtcStatus ltcProgramsCompileGeneral(const LtcProgram *programs,
       return error;
     if (program->home != samples[0]->home)
       return makeStatus("the samples of a program must be created with "
-                        "ltcProgramCreateBeside");
+                        "ltcProgramCreateInContextOf");
   }
   DiagnosticCollector diagnostics(samples[0]->context());
   std::string name = samples[0]->function.getName().str();

@@ -103,8 +103,8 @@ LtcStatus ltcProgramCreate(LtcCompiler compiler, const char *name,
   return nullptr;
 }
 
-LtcStatus ltcProgramCreateBeside(LtcProgram other, const char *name,
-                                 LtcProgram *program) {
+LtcStatus ltcProgramCreateInContextOf(LtcProgram other, const char *name,
+                                      LtcProgram *program) {
   *program = new LtcProgramStorage(other->compiler, other->home, name);
   return nullptr;
 }

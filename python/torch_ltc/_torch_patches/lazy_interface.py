@@ -10,10 +10,10 @@ TorchScript backend.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch._lazy import computation, ts_backend
@@ -22,9 +22,6 @@ from torch._lazy import config as torch_config
 from torch_ltc import step
 from torch_ltc._backend import bindings
 from torch_ltc.config import config
-
-if TYPE_CHECKING:
-    from torch_ltc._backends.mlir_module import CompiledModule
 
 #: The maximum number of graphs that are kept to be run, and of tensors with known ids.
 _LIMIT = 1024
@@ -37,11 +34,11 @@ class _Graph:
         self.positions = positions
 
     @cached_property
-    def module(self) -> CompiledModule:
-        from torch_ltc._backends.mlir_module import compile_mlir
+    def module(self) -> Callable[..., list[torch.Tensor]]:
+        import torch_ltc
         from torch_ltc.program import Program
 
-        return compile_mlir(Program(self.traced).bytecode)
+        return torch_ltc.compile_mlir(Program(self.traced).bytecode)
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         inputs = [value.cpu() for value in inputs]
