@@ -119,7 +119,7 @@ def test_exports_contain_the_formula(name: str) -> None:
     exported = torch_ltc.export(function, tuple(arguments), dialect="torch")
     assert CASES[name][2][0] not in _ops(exported.text)
     assert_close(exported.run()[0], function(*arguments))
-    # The end of the export ends the preference for formulas.
+    # Formulas are preferred only until the export ends.
     lazy = function(*_arguments(name, "lazy"))
     assert CASES[name][2][0] in _ops(torch_ltc.debug.dump(lazy, "torch-raw"))
 

@@ -99,8 +99,8 @@ assert not torch.lazy._is_in_bad_fork()
 
 
 def test_the_bindings_share_the_librarys_variables() -> None:
-    """An inline variable of a header that the bindings use would be a second variable,
-    because their symbols are hidden."""
+    """The bindings' symbols are hidden, so an inline variable of a header that they include
+    would exist twice: in the bindings and in the library."""
     nm = shutil.which("llvm-nm-22") or "nm"
     text = subprocess.run(
         [nm, "-C", torch_ltc._C.__file__], check=True, capture_output=True, text=True

@@ -165,7 +165,7 @@ BITS: dict[str, Callable[[Tensor], Tensor]] = {
     "both": lambda x: torch._neg_view(x.conj()),
 }
 
-#: In-place ops after which a view (one of BITS) consists of other elements.
+#: In-place ops that change which elements a view (one of BITS) consists of.
 CHANGES: dict[str, Callable[[Tensor], Tensor]] = {
     "resize_": lambda view: view.resize_(2),
     "resize_as_": lambda view: view.resize_as_(view.new_ones(2, 2)),

@@ -75,9 +75,9 @@ def _states(optimizer: Any, group: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 class Hyperparameters:
-    """An optimizer's hyperparameters. In a `with` block, each is changed by some units in
-    the last place, so that a number of the program that is a formula of hyperparameters
-    can be distinguished from a constant with the same value."""
+    """An optimizer's hyperparameters. A `with` block changes each by some units in the last
+    place, so that a number of the program that follows from hyperparameters can be
+    distinguished from a constant with the same value."""
 
     def __init__(self, optimizer: torch.optim.Optimizer | None) -> None:
         self._groups = optimizer.param_groups if optimizer else []

@@ -39,9 +39,10 @@ def _list_device() -> None:
 
 
 def _update_mixed_classes_one_by_one() -> None:
-    """Makes the `foreach` form not the default for DTensors together with tensors: the
-    `_foreach_` ops of DTensors (torch 2.13) reject tensors. On the CPU, where the form
-    isn't the default, tensor parallelism for some layers works."""
+    """Makes optimizers update one parameter at a time by default if some parameters are
+    DTensors and others tensors, because the `_foreach_` ops of DTensors (torch 2.13) reject
+    tensors. Tensor parallelism for some layers has such parameters. It works on the CPU,
+    where `foreach` isn't the default."""
     names = [name for name in sys.modules if name.startswith("torch.optim.")]
     for module in map(sys.modules.get, names):
         choose = getattr(module, "_default_to_fused_or_foreach", None)
