@@ -135,14 +135,14 @@ class Watch:
             self.uses_context = True
         elif is_torch(frame.f_code.co_filename):
             if origin(function).partition(".")[0] in _IMPURE_IN_TORCH:
-                self._refuse(frame, function)
+                self._reject(frame, function)
         elif name in _READING and isinstance(owner, torch.Tensor):
             if owner.device.type == "cpu":
-                self._refuse(frame, function, "reads a CPU tensor's values")
+                self._reject(frame, function, "reads a CPU tensor's values")
         elif not is_pure(function) and not acts_for_torch(frame):
-            self._refuse(frame, function)
+            self._reject(frame, function)
 
-    def _refuse(self, frame: FrameType, function: Any, why: str = "") -> None:
+    def _reject(self, frame: FrameType, function: Any, why: str = "") -> None:
         if self.problem or getattr(function, "__func__", None) is not None:
             return
         module = origin(function)
