@@ -173,3 +173,12 @@ def test_extremes(name: str) -> None:
     x, function = EXTREMES[name]
     wanted, result = function(x), function(x.to("lazy")).cpu()
     assert_close(result, wanted, rtol=1e-4, atol=3e-45, equal_nan=True)
+
+
+@pytest.mark.parametrize("function", [torch.var_mean, torch.std_mean])
+def test_means_of_infinities(function: Function) -> None:
+    """Eager's mean becomes NaN when an element follows an infinite one."""
+    infinite = torch.tensor([[torch.inf, 1, 2], [1, -torch.inf, 2], [1, 2, 3]])
+    for x in (infinite, infinite[:, :1], infinite[:1, :1]):
+        wanted, result = function(x, 1), function(x.to("lazy"), 1)
+        assert_close(result, wanted, equal_nan=True)

@@ -108,16 +108,28 @@ static LogicalResult decomposeStd(AtenStdCorrectionOp op, FormulaBuilder &b) {
   return b.replaceWith({b.sqrt(result.variance)});
 }
 
+// The mean as torch returns it together with the variance. Welford's algorithm
+// adds (x - mean) / i for the i-th element, so an infinite mean becomes NaN as
+// soon as another element follows. (If only the last element is infinite,
+// torch's mean is infinite.)
+template <typename OpTy>
+static Value meanOfUpdates(OpTy op, FormulaBuilder &b, const Moments &result) {
+  Value x = op.getSelf();
+  if (b.count(x, b.dimensions(op.getDim(), b.rank(x))) == 1)
+    return result.mean;
+  return b.add(result.mean, b.sub(result.mean, result.mean));
+}
+
 static LogicalResult decomposeVarMean(AtenVarMeanCorrectionOp op,
                                       FormulaBuilder &b) {
   Moments result = moments(op, b);
-  return b.replaceWith({result.variance, result.mean});
+  return b.replaceWith({result.variance, meanOfUpdates(op, b, result)});
 }
 
 static LogicalResult decomposeStdMean(AtenStdMeanCorrectionOp op,
                                       FormulaBuilder &b) {
   Moments result = moments(op, b, /*wide=*/true);
-  return b.replaceWith({b.sqrt(result.variance), result.mean});
+  return b.replaceWith({b.sqrt(result.variance), meanOfUpdates(op, b, result)});
 }
 
 //===----------------------------------------------------------------------===//
