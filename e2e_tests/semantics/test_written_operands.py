@@ -154,6 +154,31 @@ def test_fill_of_another_dtype(own: torch.dtype, other: torch.dtype) -> None:
     both(program)
 
 
+WRITES_OF_NUMBERS = {
+    "bernoulli_": lambda y, x: y.bernoulli_(x.expand(2, 4) / 2),
+    "copy_": lambda y, x: y.copy_(x),
+    "eq_": lambda y, x: y.eq_(x),
+    "fill_": lambda y, x: y.fill_(x),
+    "foreach": lambda y, x: torch._foreach_copy_([y], [x.expand(2, 4)]),
+    "index_fill_": lambda y, x: y.index_fill_(1, torch.arange(2, device=y.device), x),
+    "masked_fill_": lambda y, x: y.masked_fill_(y > 5, x),
+    "mask as index": lambda y, x: y.__setitem__(y > 5, x),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_OF_NUMBERS)
+def test_integers_from_a_number_with_a_gradient(name: str) -> None:
+    """A view of integers takes the value of a tensor that requires a gradient."""
+
+    def program(device: str) -> Tensors:
+        memory = torch.arange(12, device=device).view(3, 4)
+        number = torch.tensor(2.0, device=device, requires_grad=True)
+        WRITES_OF_NUMBERS[name](memory[1:], number)
+        return [memory.detach()]
+
+    both(program)
+
+
 @pytest.mark.parametrize("name", ["add_", "eq_", "pow_", "copysign_", "atan2_"])
 def test_a_rejected_write_leaves_all_as_it_was(name: str) -> None:
     x, y = torch.ones(1, 3, device="lazy"), torch.ones(4, 3, device="lazy")

@@ -302,10 +302,17 @@ void autogradCopyInPlace(const c10::OperatorHandle &op,
   op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
 }
 
+/// Whether `self` is a view with a dtype that has no gradients.
+bool isViewWithoutGradients(const at::Tensor &self) {
+  return self.is_view() &&
+         !torch::autograd::isDifferentiableType(self.scalar_type());
+}
+
 /// Copies tensor by tensor if the lists mix tensors with a functional wrapper
 /// and tensors without one (for example, CPU tensors), because
-/// functionalization (torch 2.13) then fails an assertion. Before the copy,
-/// checks the tensors for overlaps as eager does.
+/// functionalization (torch 2.13) then fails an assertion; and if a target is a
+/// view that has no gradients (see WithoutGradients). Before the copy, checks
+/// the tensors for overlaps as eager does.
 class ForeachCopy final : public KernelAround {
 public:
   using KernelAround::KernelAround;
@@ -323,7 +330,8 @@ public:
       }
     if (targets.size() != sources.size() ||
         (std::all_of(targets.begin(), targets.end(), isWrapped) &&
-         std::all_of(sources.begin(), sources.end(), isWrapped)))
+         std::all_of(sources.begin(), sources.end(), isWrapped) &&
+         std::none_of(targets.begin(), targets.end(), isViewWithoutGradients)))
       return previous.callBoxed(op, keys, stack);
     for (size_t i = 0; i < targets.size(); ++i)
       targets[i].copy_(sources[i], arguments[2].toBool());
@@ -336,22 +344,25 @@ private:
   }
 };
 
-/// Wraps in-place comparisons, to detach the operand if `self` is a view with a
-/// dtype that has no gradients. Otherwise the view would become part of the
-/// operand's graph, through which no gradient can flow: on the CPU that has no
-/// effect, but on device `lazy` torch (2.13) replays the view on its base, and
-/// rejects a base with such a history.
-class CompareInPlace final : public KernelAround {
+/// Wraps in-place ops whose operands may have gradients while `self` can't, to
+/// detach the operands if `self` is a view. Otherwise the view would become
+/// part of the operands' graph, through which no gradient can flow: on the CPU
+/// that has no effect, but on device `lazy` torch (2.13) replays the view on
+/// its base, and rejects a base with such a history.
+class WithoutGradients final : public KernelAround {
 public:
   using KernelAround::KernelAround;
 
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
-    const at::Tensor &self = torch::jit::peek(*stack, 0, 2).toTensor();
-    c10::IValue &other = torch::jit::peek(*stack, 1, 2);
-    if (self.is_view() &&
-        !torch::autograd::isDifferentiableType(self.scalar_type()))
-      other = other.toTensor().detach();
+    size_t numArguments = op.schema().arguments().size();
+    if (isViewWithoutGradients(
+            torch::jit::peek(*stack, 0, numArguments).toTensor()))
+      for (size_t i = 1; i < numArguments; ++i) {
+        c10::IValue &operand = torch::jit::peek(*stack, i, numArguments);
+        if (operand.isTensor() && operand.toTensor().requires_grad())
+          operand = operand.toTensor().detach();
+      }
     previous.callBoxed(op, keys, stack);
   }
 };
@@ -437,9 +448,16 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
   registerAround<DropoutBackward>(findOp({"aten::native_dropout_backward", ""}),
                                   key);
-  for (const char *name : {"aten::eq_", "aten::ne_", "aten::lt_", "aten::le_",
-                           "aten::gt_", "aten::ge_"})
-    registerAround<CompareInPlace>(findOp({name, "Tensor"}), key);
+  for (auto [name, overload] :
+       {std::pair("aten::eq_", "Tensor"), std::pair("aten::ne_", "Tensor"),
+        std::pair("aten::lt_", "Tensor"), std::pair("aten::le_", "Tensor"),
+        std::pair("aten::gt_", "Tensor"), std::pair("aten::ge_", "Tensor"),
+        std::pair("aten::fill_", "Tensor"),
+        std::pair("aten::masked_fill_", "Tensor"),
+        std::pair("aten::index_fill_", "int_Tensor"),
+        std::pair("aten::index_put_", ""),
+        std::pair("aten::bernoulli_", "Tensor")})
+    registerAround<WithoutGradients>(findOp({name, overload}), key);
   for (auto [name, overload, layout] :
        {std::tuple("aten::bernoulli", "p", &rowMajor),
         std::tuple("aten::index_put", "", &dense),
