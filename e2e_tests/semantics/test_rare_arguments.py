@@ -295,3 +295,13 @@ def test_the_median_of_nothing_has_a_gradient(function: Callable) -> None:
         return [chosen, x.grad]
 
     compare(program, torch.zeros(0).requires_grad_())
+
+
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.inference_mode])
+def test_split_at_indices_on_the_device(mode: Callable[[], Any]) -> None:
+    def program(x: torch.Tensor, indices: torch.Tensor) -> list[torch.Tensor]:
+        sections = torch.tensor(3, device=x.device)
+        return [*x.tensor_split(indices), *x.tensor_split(sections, 1)]
+
+    with mode():
+        compare(program, torch.arange(12.0).view(4, 3), torch.tensor([1, 3]))

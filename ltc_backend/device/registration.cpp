@@ -341,7 +341,7 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerCtcLossAutograd(*autograd);
   registerValueDependentGradients();
   registerViewCopies(ops);
-  registerUnsafeSplits();
+  registerSplits();
   registerInferenceComposites(ops);
   registerForeachKernels(ops);
   registerFusedOptimizers();

@@ -102,10 +102,30 @@ private:
   c10::OperatorHandle view;
 };
 
+/// Wraps `tensor_split` with a tensor of indices: eager requires that it is a
+/// CPU tensor, and a script for the CPU creates it on the same device as all
+/// other tensors.
+class IndicesOnCpu final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    c10::IValue &indices = torch::jit::peek(*stack, 1, 3);
+    if (isLazyWrapper(indices.toTensor()))
+      indices = indices.toTensor().cpu();
+    previous.callBoxed(op, keys, stack);
+  }
+};
+
 } // namespace
 
-void torch_ltc::registerUnsafeSplits() {
+void torch_ltc::registerSplits() {
   SilentRegistration silence;
+  for (c10::DispatchKey key :
+       {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
+    registerAround<IndicesOnCpu>(
+        findOp({"aten::tensor_split", "tensor_indices_or_sections"}), key);
   for (auto [name, overload] :
        {std::pair("split", "Tensor"), std::pair("split_with_sizes", "")})
     registerAround<PartsOfMemory>(

@@ -43,8 +43,8 @@ void registerRecurrence(torch::Library &library);
 void registerCtcLossAutograd(torch::Library &library);
 void registerForeachKernels(const AtenOps &ops);
 
-/// `unsafe_split` and similar ops; see lists.cpp.
-void registerUnsafeSplits();
+/// `unsafe_split`, `tensor_split` and similar ops; see lists.cpp.
+void registerSplits();
 /// `new_empty_strided` on memory with gaps; see factories.cpp.
 void registerNewEmptyStrided();
 /// `resize_` and `resize_as_`; see copies.cpp.
