@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 
 CASES = [
     ((24,), (2, 3, 4), (12, 4, 1), 0),
@@ -37,6 +38,34 @@ def test_values(base, size, stride, offset):
         view.copy_(source.to(memory.device))
         view.mul_(2)
     assert torch.equal(lazy.cpu(), x)
+
+
+@pytest.mark.parametrize("view", [lambda x: x[1:], lambda x: x[:, 1], lambda x: x[1:, 1:].t()])  # fmt: skip
+@pytest.mark.parametrize(
+    "size, stride, offset", [((2, 2), (6, 1), 1), ((3,), (1,), None)]
+)
+def test_scattered_into_the_memory_of_a_view(view, size, stride, offset):
+    """The strides refer to the view's memory, whose elements outside of the view aren't
+    part of the result."""
+    memory, source = torch.randn(4, 4), torch.randn(size)
+
+    def program(memory, source):
+        result = view(memory).as_strided_scatter(source, size, stride, offset)
+        before = result.clone()
+        return [before, result.mul_(2), memory]
+
+    wanted = program(memory, source)
+    results = program(memory.to("lazy"), source.to("lazy"))
+    assert_close(results, wanted)
+    assert results[1].stride() == wanted[1].stride()
+    assert results[1].storage_offset() == wanted[1].storage_offset()
+
+
+def test_gradient_of_a_scatter_into_columns():
+    """Eager has no such gradient."""
+    columns = torch.randn(3, 3, device="lazy", requires_grad=True).t()
+    with pytest.raises(RuntimeError, match="only supported for contiguous inputs"):
+        columns.as_strided_scatter(torch.ones(2, device="lazy"), (2,), (1,))
 
 
 def test_parts_of_a_row_are_one_kernel():

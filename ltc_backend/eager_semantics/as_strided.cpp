@@ -300,11 +300,63 @@ private:
   }
 };
 
+/// The kernel of `as_strided_scatter` at key Functionalize. For a view, the
+/// positions refer to all of the memory that the view shares, so all of it is
+/// copied, as in eager, unless the view has repeated elements.
+class ScatterIntoMemory final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, kNumArguments);
+    const at::Tensor self = arguments[0].toTensor(),
+                     src = arguments[1].toTensor();
+    std::vector<int64_t> size = arguments[2].toIntVector();
+    at::Tensor memory;
+    if (isView(self) && !hasRepeatedElements(self) && !self.is_conj() &&
+        !self.is_neg() && src.sizes() == at::IntArrayRef(size))
+      memory = reinterpreted(wholeMemory(self), self.scalar_type());
+    if (!memory.defined())
+      return previous.callBoxed(op, keys, stack);
+    std::optional<int64_t> offset = arguments[4].toOptional<int64_t>();
+    at::Tensor copy = memory.clone();
+    at::as_strided(copy, size, arguments[3].toIntVector(),
+                   offset.value_or(self.storage_offset()))
+        .copy_(src);
+    torch::jit::drop(*stack, kNumArguments);
+    stack->emplace_back(at::as_strided(copy, self.sizes(), self.strides(),
+                                       self.storage_offset()));
+  }
+
+private:
+  static constexpr size_t kNumArguments = 5;
+};
+
+/// Raises the error of eager's kernel, which functionalization doesn't call.
+class ScatterOfContiguous final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    const at::Tensor &self = torch::jit::peek(*stack, 0, 5).toTensor();
+    TORCH_INTERNAL_ASSERT(
+        !self.requires_grad() || self.is_contiguous(),
+        "as_strided_scatter is currently only supported for contiguous inputs");
+    previous.callBoxed(op, keys, stack);
+  }
+};
+
 } // namespace
 
 void torch_ltc::registerAsStridedOnStorage() {
   SilentRegistration silence;
   constexpr auto key = c10::DispatchKey::Functionalize;
+  registerAround<ScatterIntoMemory>(findOp({"aten::as_strided_scatter", ""}),
+                                    key);
+  registerAround<ScatterOfContiguous>(findOp({"aten::as_strided_scatter", ""}),
+                                      c10::DispatchKey::AutogradLazy);
   registerAround<AsStridedOfMemory>(findOp({"aten::as_strided", ""}), key);
   registerAround<AsStridedOfMemoryInPlace>(findOp({"aten::as_strided_", ""}),
                                            key);
