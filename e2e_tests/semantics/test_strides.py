@@ -492,3 +492,19 @@ def test_parts_of_views_are_scattered_into_copies_of_their_memory(view) -> None:
     for eager, lazy in zip(*results, strict=True):
         assert geometry(lazy) == geometry(eager)
         assert_close(lazy, eager)
+
+
+@pytest.mark.parametrize("second", [(1, 1, 2), (3, 0, 1), (0, 1), (5, 0, 3, 2)])
+@pytest.mark.parametrize("first", [(0, 1, 1), (1, 3, 0, 1), (1, 1)])
+def test_broadcast_to_no_elements(first: tuple, second: tuple) -> None:
+    """Eager's strides may be 0, and in a different order, although all operands are
+    row-major."""
+
+    def program(device: str) -> list[tuple[int, ...]] | str:
+        x, y = (torch.empty(shape, device=device) for shape in (first, second))
+        try:
+            return [(x + y).stride(), torch.where(x > 0, x, y).stride()]
+        except RuntimeError as error:
+            return str(error).split(" [")[0]
+
+    assert program("lazy") == program("cpu")

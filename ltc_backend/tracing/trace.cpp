@@ -294,8 +294,10 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   if (rule == StrideRule::View || rule == StrideRule::HeadsInside ||
       rule == StrideRule::MatrixColumns || rule == StrideRule::Fft ||
       keptOffset(rule, record, arguments) ||
-      (walk.hasStridedOperand && rule != StrideRule::Contiguous) ||
-      (rule == StrideRule::ConstantPad && !results[0].numel()) ||
+      // Strides of empty results can differ although all operands are
+      // row-major.
+      ((walk.hasStridedOperand || !results[0].numel()) &&
+       rule != StrideRule::Contiguous) ||
       (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);
