@@ -244,10 +244,6 @@ def scaled_call(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 def penalize(model: nn.Module, x: torch.Tensor) -> None:
     """Adds the gradients of a gradient penalty (the sum of the squared gradients) to
     `.grad`, unless an op has no second derivative."""
-    # Skips weight_norm, because eager's second derivatives of it aren't the derivatives
-    # of its first derivatives (torch 2.13).
-    if any("WeightNorm" in type(module).__name__ for module in model.modules()):
-        return
     weights = [p for p in model.parameters() if p.requires_grad]
     # Eager has no second derivative of its attention kernel (torch 2.13).
     with sdpa_kernel(SDPBackend.MATH):

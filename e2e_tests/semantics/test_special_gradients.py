@@ -273,6 +273,34 @@ def test_a_pool_in_3d_that_is_linear_has_a_second_derivative_of_zero(
         assert not second.any()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_weight_norm(dim: int, dtype: torch.dtype) -> None:
+    """The gradient is eager's also if weights change between forward and backward, and if
+    it is differentiated (eager's second derivatives aren't exact)."""
+    factor = torch.linspace(0.5, 2, 24).view(2, 3, 4).to(dtype)
+    magnitudes = torch.linspace(1, 2, 2 + dim).view(
+        [-1 if d == dim else 1 for d in range(3)]
+    )
+
+    def program(device: str) -> list[Tensor]:
+        v, g = (
+            x.to(device, dtype).requires_grad_() for x in (factor.sin(), magnitudes)
+        )
+        w = torch._weight_norm(v, g, dim)
+        results = [w.detach()]
+        if dtype == torch.float32:
+            first = torch.autograd.grad((w**3).sum(), (v, g), create_graph=True)
+            results += torch.autograd.grad(sum(x.square().sum() for x in first), (v, g))
+            w = torch._weight_norm(v, g, dim)
+        loss = (w * factor.to(device)).sum()
+        v.data, g.data = v.data * 2, g.data * 3
+        return [*results, *torch.autograd.grad(loss, (v, g))]
+
+    tolerance = 1e-2 if dtype == torch.bfloat16 else 1e-4
+    assert_close(program("lazy"), program("cpu"), rtol=tolerance, atol=tolerance)
+
+
 @pytest.mark.parametrize(
     "function", [torch.linalg.eig, lambda x: torch.linalg.eigh(x @ x.mH)]
 )
