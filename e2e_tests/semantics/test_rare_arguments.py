@@ -305,3 +305,12 @@ def test_split_at_indices_on_the_device(mode: Callable[[], Any]) -> None:
 
     with mode():
         compare(program, torch.arange(12.0).view(4, 3), torch.tensor([1, 3]))
+
+
+def test_steps_of_convolutions_beyond_all_dims() -> None:
+    x, window, point = torch.randn(1, 2, 5), torch.randn(3, 2, 3), torch.randn(3, 2, 1)
+    with torch_ltc.config(tier="compile"):
+        compare(lambda x, w: F.conv1d(x, w, stride=2**40), x, window)
+        assert torch_ltc.compile_log()[-1]["origin"] == "compiled"
+        compare(lambda x, w: F.conv1d(x, w, dilation=2**40), x, point)
+        assert torch_ltc.compile_log()[-1]["origin"] == "compiled"

@@ -14,6 +14,8 @@
 
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace mlir::torch_ltc;
 
@@ -134,6 +136,15 @@ static runtime::ConvolutionCall::Kind kindOf(ltc::ConvolutionOpInterface op) {
              : runtime::ConvolutionCall::BACKWARD_WEIGHT;
 }
 
+/// Limits strides or dilations to what the runtime accepts. A larger step isn't
+/// taken, because it is longer than any dim: the output or the window has size
+/// 1 there.
+static SmallVector<int64_t> limitSteps(ArrayRef<int64_t> steps) {
+  constexpr int64_t longest = std::numeric_limits<int32_t>::max();
+  return llvm::map_to_vector(
+      steps, [&](int64_t step) { return std::min(step, longest); });
+}
+
 static LogicalResult addCommand(ExecutableBuilder &builder,
                                 ltc::ConvolutionOpInterface op) {
   FailureOr<runtime::DType> dtype =
@@ -150,9 +161,9 @@ static LogicalResult addCommand(ExecutableBuilder &builder,
   append(call->mutable_input_sizes(), sizesOf(op.getInput()));
   append(call->mutable_weight_sizes(), sizesOf(op.getWeight()));
   append(call->mutable_output_sizes(), sizesOf(op.getOutput()));
-  append(call->mutable_stride(), op.getStride());
+  append(call->mutable_stride(), limitSteps(op.getStride()));
   append(call->mutable_padding(), op.getPadding());
-  append(call->mutable_dilation(), op.getDilation());
+  append(call->mutable_dilation(), limitSteps(op.getDilation()));
   call->set_groups(op.getGroups());
   builder.setPart(call->mutable_input(), op.getInput());
   builder.setPart(call->mutable_weight(), op.getWeight());
