@@ -40,10 +40,35 @@ def test_lengths(lengths_on, in_one_row, reduction, zero_infinity) -> None:
     with counting() as counts:
         result = _loss("lazy", *form, **options)
     assert_close(result, _loss("cpu", *form, **options))
-    # A size depends on values only if the targets are in one row and their lengths on the
-    # device.
-    eager = in_one_row and lengths_on == "device"
-    assert counts.fallback_calls == int(eager)
+    assert counts.fallback_calls == 0
+
+
+def test_lengths_that_are_counted_on_the_device() -> None:
+    """As models of transformers count them; the step isn't cut."""
+
+    def step(device: str) -> torch.Tensor:
+        torch.manual_seed(1)
+        layer = torch.nn.Linear(3, CLASSES).to(device)
+        labels = torch.randint(1, CLASSES, (BATCH, LONGEST))
+        labels = labels.masked_fill(
+            torch.arange(LONGEST) > torch.arange(BATCH)[:, None], -100
+        )
+        labels, x = labels.to(device), torch.randn(TIME, BATCH, 3).to(device)
+        mask = labels >= 0
+        loss = F.ctc_loss(
+            layer(x).log_softmax(2),
+            labels.masked_select(mask),
+            torch.full((BATCH,), TIME, device=device),
+            mask.sum(-1),
+        )
+        loss.backward()
+        return layer.weight.grad
+
+    with counting() as counts:
+        result = step("lazy")
+        torch_ltc.mark_step()
+    assert_close(result, step("cpu"))
+    assert (counts.fallback_calls, counts.steps) == (0, 1)
 
 
 def test_an_unbatched_loss() -> None:

@@ -8,13 +8,15 @@
 //   log_alpha [batch, time, 2 * targets.size(1) + 1], zero where torch has no
 //   element; the backward reads each row up to its own target's length
 //
-// Concatenated targets only give a loose bound; if their lengths are known, the
-// targets are padded to a matrix first.
+// Concatenated targets only give a loose bound, so they are padded to a matrix
+// first. This reads their lengths, which are usually data, or cheap to compute
+// from data.
 //
 //===----------------------------------------------------------------------===//
 
 #include "events/op_error.h"
 #include "fallback/eager_fallback.h"
+#include "graph/torch_dispatch.h"
 #include "ops/registration.h"
 #include "tracing/trace.h"
 
@@ -101,8 +103,7 @@ std::tuple<Tensor, Tensor> tracedCtcLoss(const Tensor &logProbs,
       reasonForFallback("aten::_ctc_loss.Tensor", record.emitName);
   if (!reason && (logProbs.dim() != 3 || targets.dim() == 0 ||
                   (targets.dim() == 1 && logProbs.size(1) != 1)))
-    reason = "targets in one row: a size depends on their lengths, which are "
-             "on the device";
+    reason = "targets in one row whose lengths don't add up";
   else if (!reason && isRejectedByEager(logProbs, targets, inputLengths,
                                         targetLengths, blank))
     reason = "arguments that eager PyTorch rejects";
@@ -153,8 +154,8 @@ Tensor ctcLossOfTensors(const Tensor &logProbs, const Tensor &targets,
   bool inOneRow = targets.dim() == 1 && logProbs.dim() == 3 &&
                   targetLengths.dim() == 1 &&
                   targetLengths.numel() == logProbs.size(1);
-  if (inOneRow && device.is_lazy() && targetLengths.device().is_cpu())
-    rows = paddedTargets(rows, targetLengths);
+  if (inOneRow && device.is_lazy() && !hasTorchDispatch(targetLengths))
+    rows = paddedTargets(rows, targetLengths.cpu());
   return at::native::ctc_loss(logProbs, rows, inputLengths.to(device),
                               targetLengths.to(device), blank, reduction,
                               zeroInfinity);
