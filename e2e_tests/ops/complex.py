@@ -73,6 +73,8 @@ ROWS = [
         {
             "add": lambda a, b: a + b,
             "add-alpha": lambda a, b: torch.add(a, b, alpha=0.5),
+            "add-complex-alpha": lambda a, b: torch.add(a, b, alpha=0.5 - 2j),
+            "sub-complex-alpha": lambda a, b: torch.sub(a, b, alpha=1j),
             "sub": lambda a, b: a - b,
             "mul": torch.mul,
             "mul-conj": lambda a, b: a * b.conj(),

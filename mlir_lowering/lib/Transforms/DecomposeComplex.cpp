@@ -70,14 +70,19 @@ namespace {
 template <typename OpTy> class SameOpOnPairs : public OpRewritePattern<OpTy> {
 public:
   /// `dims` is the position of a dim or of a list of dims, `sizes` that of a
-  /// list of sizes; -1 if there is none.
-  SameOpOnPairs(MLIRContext *context, int dims, int sizes)
-      : OpRewritePattern<OpTy>(context), dims(dims), sizes(sizes) {}
+  /// list of sizes, `factor` that of a number that multiplies an operand; -1 if
+  /// there is none.
+  SameOpOnPairs(MLIRContext *context, int dims, int sizes, int factor = -1)
+      : OpRewritePattern<OpTy>(context), dims(dims), sizes(sizes),
+        factor(factor) {}
 
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
+    // A complex number is a tensor.
+    bool isFactorReal =
+        factor < 0 || !isTensorType(op->getOperand(factor).getType());
     if (!isComplexTensor(op.getType()) || !areDimsFromTheFront(op) ||
-        !llvm::all_of(op->getOperands(), isWithoutRealTensor))
+        !isFactorReal || !llvm::all_of(op->getOperands(), isWithoutRealTensor))
       return failure();
     FormulaBuilder b(rewriter, op);
     SmallVector<Value> operands;
@@ -130,7 +135,7 @@ private:
            llvm::all_of(list.getElements(), isFromFront);
   }
 
-  int dims, sizes;
+  int dims, sizes, factor;
 };
 
 /// Rewrites ops on complex tensors with a function, which is tried before
@@ -296,6 +301,8 @@ void mlir::torch_ltc::populateComplexDecompositionPatterns(
   patterns.add<SameOpOnPairs<AtenFlipOp>>(context, /*dims=*/1, -1);
   patterns.add<SameOpOnPairs<AtenRollOp>>(context, /*dims=*/2, -1);
   patterns.add<SameOpOnPairs<AtenNegOp>>(context, -1, -1);
-  patterns.add<SameOpOnPairs<AtenAddTensorOp>>(context, -1, -1);
-  patterns.add<SameOpOnPairs<AtenSubTensorOp>>(context, -1, -1);
+  patterns.add<SameOpOnPairs<AtenAddTensorOp>>(context, -1, -1,
+                                               /*factor=*/2);
+  patterns.add<SameOpOnPairs<AtenSubTensorOp>>(context, -1, -1,
+                                               /*factor=*/2);
 }
