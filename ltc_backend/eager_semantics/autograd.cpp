@@ -3,6 +3,7 @@
 #include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
+#include "graph/torch_dispatch.h"
 #include "shape/strides.h"
 #include "tracing/boxed_kernels.h"
 #include "tracing/wrapped_value.h"
@@ -122,7 +123,8 @@ void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
 }
 
 /// The kernel of `max_pool1d`. torch's composite only calls a kernel without
-/// indices for CPU tensors without gradient; that kernel supports no integers.
+/// indices for CPU tensors without gradient; that kernel supports no integers,
+/// and its result isn't a view.
 at::Tensor maxPool1d(const at::Tensor &self, at::IntArrayRef kernel,
                      at::IntArrayRef stride, at::IntArrayRef padding,
                      at::IntArrayRef dilation, bool ceil) {
@@ -131,6 +133,10 @@ at::Tensor maxPool1d(const at::Tensor &self, at::IntArrayRef kernel,
     at::native::max_pool1d(
         at::zeros(self.sizes(), self.options().device(at::kCPU)), kernel,
         stride, padding, dilation, ceil); // raises eager's error
+  std::optional<at::AutoDispatchBelowADInplaceOrView> withoutViews;
+  if (!(self.requires_grad() && at::GradMode::is_enabled()) &&
+      !self._fw_grad(/*level=*/0).defined() && !hasTorchDispatch(self))
+    withoutViews.emplace();
   return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil);
 }
 
