@@ -315,3 +315,12 @@ def test_steps_of_convolutions_beyond_all_dims() -> None:
         assert torch_ltc.compile_log()[-1]["origin"] == "compiled"
         compare(lambda x, w: F.conv1d(x, w, dilation=2**40), x, point)
         assert torch_ltc.compile_log()[-1]["origin"] == "compiled"
+
+
+@pytest.mark.parametrize("dims", [0, (1, -7), 9])
+def test_roll_of_no_elements_along_missing_dims(dims: int | tuple[int, ...]) -> None:
+    """Eager doesn't check the dims then."""
+    shifts = 1 if isinstance(dims, int) else (1, 2)
+    with torch_ltc.config(tier="compile"):
+        for dtype in (torch.float32, torch.complex64):
+            compare(lambda x: x.roll(shifts, dims), torch.empty(0, 2, dtype=dtype))

@@ -96,11 +96,14 @@ static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
       });
 }
 
-/// The end of each dimension moves to its front.
+/// The end of each dimension moves to its front. The dims of an empty tensor
+/// may be out of range, because torch doesn't check them.
 static LogicalResult lowerRoll(OpLowering &op, AtenRollOp args) {
   SmallVector<NumberOperand> shifts = op.numbers(args.getShifts());
   SmallVector<int64_t> dims = op.integers(args.getDims());
   Value tensor = op.tensor(args.getSelf());
+  if (llvm::is_contained(op.resultSizes(), 0))
+    return op.replaceWith(tensor);
   bool flat = dims.empty();
   if (flat) {
     tensor = op.tensors.flatten(tensor);

@@ -169,11 +169,14 @@ static LogicalResult lowerCat(TensorLowering &op, AtenCatOp args) {
   return op.replaceWith(op.target.concatenate(parts, dim));
 }
 
-/// The end of each dimension moves to its front.
+/// The end of each dimension moves to its front. The dims of an empty tensor
+/// may be out of range, because torch doesn't check them.
 static LogicalResult lowerRoll(TensorLowering &op, AtenRollOp args) {
   SmallVector<int64_t> shifts = op.integers(args.getShifts());
   SmallVector<int64_t> dims = op.integers(args.getDims());
   Value tensor = op.tensor(args.getSelf());
+  if (llvm::is_contained(op.resultSizes(), 0))
+    return op.replaceWith(tensor);
   if (dims.empty()) {
     tensor = op.flatten(tensor);
     dims = {0};
