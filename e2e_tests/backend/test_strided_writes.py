@@ -61,6 +61,13 @@ def test_scattered_into_the_memory_of_a_view(view, size, stride, offset):
     assert results[1].storage_offset() == wanted[1].storage_offset()
 
 
+def test_a_scatter_with_negative_strides():
+    x = torch.ones(4, device="lazy")
+    for part in (x, x[1:]):
+        with pytest.raises(RuntimeError, match="Negative strides are not supported"):
+            part.as_strided_scatter(x[:2], (2,), (-1,), 3)
+
+
 def test_gradient_of_a_scatter_into_columns():
     """Eager has no such gradient."""
     columns = torch.randn(3, 3, device="lazy", requires_grad=True).t()

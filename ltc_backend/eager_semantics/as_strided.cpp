@@ -139,6 +139,12 @@ at::Tensor asStridedScatter(const at::Tensor &self, const at::Tensor &src,
                             std::move(symOffset));
   auto size = C10_AS_INTARRAYREF_SLOW(symSize);
   auto stride = C10_AS_INTARRAYREF_SLOW(symStride);
+  TORCH_CHECK(
+      std::none_of(stride.begin(), stride.end(),
+                   [](int64_t s) { return s < 0; }),
+      "as_strided: Negative strides are not supported at the moment, got "
+      "strides: ",
+      stride, opSuffix("aten::as_strided_scatter"));
   int64_t offset = symOffset ? symOffset->expect_int() : self.storage_offset();
   int64_t begin = isPacked(self) ? 0 : beginOf(self, offset, size, stride);
   std::optional<at::Tensor> slice =
