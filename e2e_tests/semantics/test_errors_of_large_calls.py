@@ -43,6 +43,12 @@ CALLS: dict[str, tuple[torch.dtype, Call]] = {
         torch.bool,
         lambda x: F.conv2d(x.view(1, 1, 10, -1), x[:9].view(1, 1, 3, 3)),
     ),
+    "padding of the output": (
+        torch.float32,
+        lambda x: F.conv_transpose1d(
+            x.view(1, 1, -1), x[:4].view(1, 1, 4), stride=2, output_padding=2
+        ),
+    ),
     "cubic samples of volumes": (torch.float32, lambda x: _cubic_samples(x)),
     "gradient of an empty result": (
         torch.float32,

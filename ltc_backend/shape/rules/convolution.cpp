@@ -64,6 +64,10 @@ int64_t outputExtent(SizesRef input, SizesRef weight, size_t i,
   int64_t reach = parameters.dilation[i] * (weight[i + 2] - 1) + 1;
   int64_t padding = 2 * parameters.padding[i];
   if (parameters.transposed) {
+    TORCH_CHECK(
+        parameters.outputPadding[i] <
+            std::max(parameters.stride[i], parameters.dilation[i]),
+        "output padding must be smaller than either stride or dilation");
     int64_t extent = (input[i + 2] - 1) * parameters.stride[i] - padding +
                      reach + parameters.outputPadding[i];
     TORCH_CHECK(extent >= 0, "Given input size per channel: ", input.slice(2),
