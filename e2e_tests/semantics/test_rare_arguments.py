@@ -324,3 +324,33 @@ def test_roll_of_no_elements_along_missing_dims(dims: int | tuple[int, ...]) -> 
     with torch_ltc.config(tier="compile"):
         for dtype in (torch.float32, torch.complex64):
             compare(lambda x: x.roll(shifts, dims), torch.empty(0, 2, dtype=dtype))
+
+
+#: Ops with a factor of the integers of their operand.
+FACTORS: dict[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
+    "add": lambda x, n: torch.add(x, x, alpha=n),
+    "rsub": lambda x, n: torch.rsub(x, x, alpha=n),
+    "addcmul": lambda x, n: torch.addcmul(x, x, x, value=n),
+    "addmm": lambda x, n: torch.addmm(x, x, x, beta=n),
+    "index_add": lambda x, n: x.index_add(0, x[0] - 1, x, alpha=n),
+}
+
+
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("name", FACTORS)
+def test_factors_that_do_not_fit_after_some_that_do(name: str, tier: str) -> None:
+    """Calls that repeat an earlier one up to their numbers are checked, too."""
+
+    def call(device: str, number: float, dtype: torch.dtype) -> object:
+        x = torch.tensor([[1, 2], [2, 1]], dtype=dtype, device=device)
+        try:
+            return FACTORS[name](x, number).tolist()
+        except RuntimeError as error:
+            return str(error).split(" [")[0]
+
+    dtypes = (torch.int64,) if name == "index_add" else (torch.int8, torch.int64)
+    with torch_ltc.config(tier=tier):
+        for dtype in dtypes:
+            for number in (2, 3, 4, 5, 1e30, 300, -300, torch.inf, 6):
+                assert call("lazy", number, dtype) == call("cpu", number, dtype)
+                torch_ltc.mark_step()

@@ -21,6 +21,10 @@
 #include "tracing/remembered_formula.h"
 #include "tracing/varying_numbers.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 using namespace torch_ltc;
 using c10::IValue;
 
@@ -175,6 +179,23 @@ struct Lookup {
   std::vector<torch::lazy::Shape> shapes;
 };
 
+/// Whether a dynamic scalar may not fit the integers of the first operand.
+/// Eager rejects such factors (`alpha` of `add`), also those of a call that
+/// equals an earlier one up to its numbers.
+bool mayNotFit(const ArgumentWalk &walk) {
+  if (walk.scalars.empty() || walk.operands.empty() ||
+      !c10::isIntegralType(walk.operands[0].shape().scalar_type(),
+                           /*includeBool=*/false))
+    return false;
+  constexpr int64_t most = std::numeric_limits<int8_t>::max();
+  return std::any_of(walk.scalars.begin(), walk.scalars.end(),
+                     [](const DynamicScalar &scalar) {
+                       return scalar.isFloat
+                                  ? !(std::abs(scalar.asFloat) <= most)
+                                  : scalar.asInt > most || scalar.asInt < -most;
+                     });
+}
+
 /// Completes `call` from `walk`, and looks it up in the trace cache. Throws if
 /// the results' shapes can't be inferred.
 Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
@@ -194,6 +215,8 @@ Lookup lookUp(TracedCall &call, c10::ArrayRef<IValue> arguments,
     call.shapes = found.shapes;
     found.attributes = nullptr; // interned before the words changed
   }
+  if (found.shapes.empty() && mayNotFit(walk))
+    found.shapes = infer(); // checks the numbers
   if (!isIntegerConvolutionForBackend(record, walk.promoted))
     found.node = TraceCache::ofThisThread().follow(call);
   if (!found.node && found.shapes.empty())
