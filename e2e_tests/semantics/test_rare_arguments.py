@@ -354,3 +354,17 @@ def test_factors_that_do_not_fit_after_some_that_do(name: str, tier: str) -> Non
             for number in (2, 3, 4, 5, 1e30, 300, -300, torch.inf, 6):
                 assert call("lazy", number, dtype) == call("cpu", number, dtype)
                 torch_ltc.mark_step()
+
+
+@pytest.mark.parametrize("factor", [2.5, torch.inf, torch.nan])
+def test_a_factor_of_empty_sums_is_not_used(factor: float) -> None:
+    compare(
+        lambda x, y, z: [
+            torch.addmm(x, y, z, alpha=factor),
+            torch.baddbmm(x[None], y[None], z[None], alpha=factor, beta=2),
+            torch.addmv(x[0], z.t(), y[0], alpha=factor),
+        ],
+        torch.ones(2, 3),
+        torch.ones(2, 0),
+        torch.ones(0, 3),
+    )

@@ -36,9 +36,13 @@ static LogicalResult replaceByAddend(OpTy op, FormulaBuilder &b,
   return b.replaceWith({b.add(scaledProduct, scaled(b, addend, beta))});
 }
 
-// beta * self + alpha * product
+// beta * self + alpha * product. As in eager, alpha isn't used if the product
+// sums no elements.
 template <typename OpTy>
-static LogicalResult replaceBySum(OpTy op, FormulaBuilder &b, Value product) {
+static LogicalResult replaceBySum(OpTy op, FormulaBuilder &b, Value product,
+                                  int64_t inner) {
+  if (inner == 0)
+    return replaceByAddend(op, b, product);
   return replaceByAddend(op, b, scaled(b, product, b.number(op.getAlpha())));
 }
 
@@ -50,11 +54,13 @@ static Value rowOf(FormulaBuilder &b, Value vector) {
 }
 
 static LogicalResult decomposeAddmm(AtenAddmmOp op, FormulaBuilder &b) {
-  return replaceBySum(op, b, b.mm(op.getMat1(), op.getMat2()));
+  return replaceBySum(op, b, b.mm(op.getMat1(), op.getMat2()),
+                      b.sizes(op.getMat1())[1]);
 }
 
 static LogicalResult decomposeBaddbmm(AtenBaddbmmOp op, FormulaBuilder &b) {
-  return replaceBySum(op, b, b.bmm(op.getBatch1(), op.getBatch2()));
+  return replaceBySum(op, b, b.bmm(op.getBatch1(), op.getBatch2()),
+                      b.sizes(op.getBatch1())[2]);
 }
 
 // The batch becomes a part of the inner dimension, over which the product sums:
@@ -65,7 +71,7 @@ static LogicalResult decomposeAddbmm(AtenAddbmmOp op, FormulaBuilder &b) {
   int64_t inner = b.sizes(first)[2], columns = b.sizes(second)[2];
   Value left = b.view(b.permute(first, {1, 0, 2}), {rows, batch * inner});
   Value right = b.view(second, {batch * inner, columns});
-  return replaceBySum(op, b, b.mm(left, right));
+  return replaceBySum(op, b, b.mm(left, right), batch * inner);
 }
 
 static Value matrixVector(FormulaBuilder &b, Value matrix, Value vector) {
@@ -73,7 +79,8 @@ static Value matrixVector(FormulaBuilder &b, Value matrix, Value vector) {
 }
 
 static LogicalResult decomposeAddmv(AtenAddmvOp op, FormulaBuilder &b) {
-  return replaceBySum(op, b, matrixVector(b, op.getMat(), op.getVec()));
+  return replaceBySum(op, b, matrixVector(b, op.getMat(), op.getVec()),
+                      b.sizes(op.getMat())[1]);
 }
 
 static LogicalResult decomposeAddr(AtenAddrOp op, FormulaBuilder &b) {
