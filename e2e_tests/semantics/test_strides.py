@@ -508,3 +508,10 @@ def test_broadcast_to_no_elements(first: tuple, second: tuple) -> None:
             return str(error).split(" [")[0]
 
     assert program("lazy") == program("cpu")
+
+
+@pytest.mark.parametrize("pads", [(0, -1), (0, 0, 0, -1), (0, 0, -1, 1)])
+def test_crops_keep_the_strides_of_dense_parts(pads: tuple[int, ...]) -> None:
+    for x in (torch.ones(1, 3), torch.ones(3, 1), torch.ones(2, 3)):
+        eager, lazy = (torch.nn.functional.pad(t, pads) for t in (x, x.to("lazy")))
+        assert geometry(lazy) == geometry(eager)

@@ -321,6 +321,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
       // row-major.
       ((walk.hasStridedOperand || !results[0].numel()) &&
        rule != StrideRule::Contiguous) ||
+      rule == StrideRule::ConstantPad || // may clone a part
       (rule == StrideRule::Preserve && requestsFormat(record, arguments)))
     setGeometries(rule, record, arguments, results);
   count(Counter::traced_ops);
