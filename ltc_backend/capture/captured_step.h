@@ -184,7 +184,7 @@ private:
   std::string checkSizes(const GraphSnapshot &graph,
                          const std::vector<at::Tensor> &tensors) const;
 
-  static constexpr size_t kMaxSizes = 256;
+  static constexpr size_t kMaxSizes = 64;
   GeneralStepPtr general;
   std::list<Sizes> sizes; // most recently used first
   std::vector<Recording::Argument> arguments;

@@ -194,9 +194,11 @@ class Captured:
     def _select_sizes(self, entry: _Entry, tensors: list[torch.Tensor]) -> str:
         """Selects the program for the sizes of the arguments. Returns "", or why there is
         none; then this call's recording may continue from the last replay."""
-        if entry.step.select_sizes(tensors):
-            return ""
         varying = entry.varying
+        if entry.step.select_sizes(tensors) and (
+            varying is None or sizes_of(tensors) in varying.candidates
+        ):
+            return ""
         try:
             if varying is None:
                 raise Changed("a size of the arguments changed")

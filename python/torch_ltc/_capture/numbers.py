@@ -132,6 +132,10 @@ class Numbers:
         first = {place: number for number, place in reversed(self._bindings)}
         self._constants = [self.recorded[first[i]] for i in range(len(places))]
 
+    def size_names(self) -> set[str]:
+        """Returns the names of the sizes that `values` needs."""
+        return {n for key in self._sets for group, n in key if group == _SIZE}
+
     def bindings(self) -> list[tuple[int, int]]:
         """Returns (scalar, expression) for each scalar that isn't constant."""
         return self._bindings

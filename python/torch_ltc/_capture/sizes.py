@@ -32,7 +32,9 @@ Sizes = tuple[int, ...]
 # Two calls determine the formulas of the numbers, and the third one checks them.
 _LEAST_SIZES = 3
 _MOST_SIZES = 4096
-_MOST_CALLS = 64
+# Calls from which origins of numbers are derived; each refers to a copy of the graph.
+_MOST_CALLS = 8
+_MOST_SKELETONS = 16
 
 
 #: The numbers that PyTorch's gradients of means and variances compute from counts.
@@ -90,6 +92,7 @@ class VaryingSizes:
         #: explain a number of the program.
         self.candidates: dict[Sizes, dict[str, float]] = {}
         self._entries: list[Entry] = []
+        self._has_varied: list[bool] = []
         self._calls: list[_Call] = []
         self._general: Any = None
 
@@ -97,11 +100,19 @@ class VaryingSizes:
         """Adds a recorded call. Forgets earlier calls with other computations. `general`:
         the program for all sizes, or None. Raises ValueError if a number of the program
         can't be explained."""
+        if kind := trace.size_trace.untraced:
+            raise ValueError(f"it reads the sizes of a tensor of class {kind.__name__}")
         call = _Call(trace)
-        if self._calls and not self._agrees(trace.size_trace):
+        if not self._calls or not self._agrees(trace.size_trace):
             self._calls.clear()
             self.sizes.clear()
             self._general = None
+            self._has_varied = [False] * len(call.values)
+        else:
+            for place, (old, new) in enumerate(
+                zip(self._calls[-1].values, call.values)
+            ):
+                self._has_varied[place] |= old != new
         self._entries = trace.size_trace.entries
         self._calls = [*self._calls[1 - _MOST_CALLS :], call]
         if len(self.sizes) > _MOST_SIZES:
@@ -118,7 +129,7 @@ class VaryingSizes:
             other.use(general)
         self._find_equal_columns()
         self._learn_numbers(call)
-        self.candidates[trace.sizes] = call.candidates()
+        self._store_candidates(trace.sizes, call.candidates())
 
     def _agrees(self, trace: SizeTrace) -> bool:
         values = self._calls[-1].values
@@ -133,10 +144,6 @@ class VaryingSizes:
         columns: dict[tuple[Any, ...], list[int]] = {}
         for place, column in enumerate(zip(*(call.values for call in self._calls))):
             columns.setdefault(column, []).append(place)
-        self._has_varied = [
-            any(value != values[0] for value in values)
-            for values in zip(*(call.values for call in self._calls))
-        ]
 
         def places_of(rows: Iterable[list[int]]) -> list[list[int]]:
             return [
@@ -162,6 +169,13 @@ class VaryingSizes:
             numbers.learn(other.scalars, other, other.candidates())
         self.numbers = numbers
 
+    def _store_candidates(self, sizes: Sizes, candidates: dict[str, float]) -> None:
+        if len(self.candidates) >= _MOST_SIZES:
+            self.candidates.clear()
+        self.candidates[sizes] = {
+            name: candidates[name] for name in self.numbers.size_names()
+        }
+
     def symbols(self, tensors: list[torch.Tensor]) -> list[int | None]:
         """Returns, for each symbol of the program, its value if the code computes it from
         sizes of the arguments, or computes both ends of a slice of that length."""
@@ -183,7 +197,7 @@ class VaryingSizes:
         for integer, places in zip(integers, self._integers):
             if any(values[k] != integer for k in places):
                 raise Changed("its code computes a number that the program doesn't")
-        self.candidates[sizes_of(tensors)] = _candidates(values, quantities)
+        self._store_candidates(sizes_of(tensors), _candidates(values, quantities))
 
     def _values(self, size: Callable[[Entry], Any], check: bool = False) -> list[Any]:
         """Repeats the code's computations with sizes; a value is None if a size isn't
@@ -240,10 +254,17 @@ class SizeHistory:
 
     def note_skeleton(self, trace: Any) -> None:
         """To be called after each recorded call."""
-        self._noted.setdefault(trace.skeleton, set()).add(trace.sizes)
+        noted = self._noted.setdefault(trace.skeleton, set())
+        if len(noted) >= _MOST_SIZES:
+            noted.clear()
+        noted.add(trace.sizes)
 
     def of(self, trace: Any) -> VaryingSizes:
-        return self._by_skeleton.setdefault(trace.skeleton, VaryingSizes())
+        found = self._by_skeleton.pop(trace.skeleton, None) or VaryingSizes()
+        self._by_skeleton[trace.skeleton] = found  # most recently used last
+        if len(self._by_skeleton) > _MOST_SKELETONS:
+            del self._by_skeleton[next(iter(self._by_skeleton))]
+        return found
 
     def check_range(self, skeleton: str, sizes: Sizes) -> None:
         """Raises Changed if a size isn't in the range of the recorded sizes of the

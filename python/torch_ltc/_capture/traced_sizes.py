@@ -40,16 +40,17 @@ class SizeTrace:
         self._recording = recording
         self._arguments = {id(tensor) for tensor in tensors}
         self._is_open = True
+        #: The class of a tensor whose sizes were read without being traced; None if there
+        #: is none.
+        self.untraced: type | None = None
         self.entries: list[Entry] = []
         self.values: list[int | float | bool] = []
 
     def follows(self, tensor: torch.Tensor) -> bool:
         """Whether the tensor's sizes may differ between calls."""
-        if tensor.device.type != "lazy":
-            return id(tensor) in self._arguments
-        return not (tensor.requires_grad and tensor.is_leaf) or (
-            id(tensor) in self._arguments
-        )
+        if id(tensor) in self._arguments:
+            return True
+        return tensor.device.type == "lazy" and type(tensor) is not torch.nn.Parameter
 
     def sizes(self, tensor: torch.Tensor, sizes: Any) -> list[Any]:
         """Returns the sizes of a tensor as traced numbers."""
@@ -90,10 +91,12 @@ class SizeTrace:
         number.trace, number.entry = self, len(self.entries) - 1
         return number
 
-    def finish(self) -> None:
-        """Ends the trace after the call: replaces the tensors of sizes by their origins,
-        and merges equal entries."""
+    def close(self) -> None:
+        """Ends the trace: from now on, its numbers are like others."""
         self._is_open = False
+
+    def finish(self) -> None:
+        """Replaces the tensors of sizes by their origins, and merges equal entries."""
         places: dict[Entry, int] = {}
         numbers, values = [], []
         for entry, value in zip(self.entries, self.values):
@@ -233,7 +236,10 @@ def _trace_of(tensor: torch.Tensor) -> SizeTrace | None:
     """Returns this thread's open trace if the recorded function reads the tensor's
     sizes."""
     trace = _of_thread.trace
-    if trace is None or type(tensor) not in _TENSORS or not trace.follows(tensor):
+    if trace is None or not trace.follows(tensor):
+        return None
+    if type(tensor) not in _TENSORS:
+        trace.untraced = type(tensor)
         return None
     reader = sys._getframe(2).f_globals.get("__name__", "")
     return None if reader.startswith(_FORMULAS) else trace
@@ -331,6 +337,7 @@ def tracing_sizes(trace: SizeTrace | None) -> Iterator[None]:
     try:
         yield
     finally:
+        trace.close()
         _of_thread.trace = None
         _replacement.remove_user()
 
