@@ -237,7 +237,7 @@ def test_other_sizes() -> None:
             training.run(5, size)
 
     lazy = both(script)
-    assert lazy.call.fallbacks == {"a size of the arguments changed": 1}
+    assert lazy.call.fallbacks == {"the sizes of the arguments changed": 1}
 
 
 def test_an_alias_sees_every_step() -> None:

@@ -17,6 +17,18 @@ std::vector<int64_t> sizesOf(const std::vector<at::Tensor> &tensors) {
   return sizes;
 }
 
+/// Whether the tensors have these sizes, without allocating memory.
+bool areSizesOf(c10::ArrayRef<int64_t> sizes,
+                const std::vector<at::Tensor> &tensors) {
+  for (const at::Tensor &tensor : tensors) {
+    const at::IntArrayRef own = tensor.sizes();
+    if (sizes.size() < own.size() || sizes.slice(0, own.size()) != own)
+      return false;
+    sizes = sizes.slice(own.size());
+  }
+  return sizes.empty();
+}
+
 } // namespace
 
 void CapturedStep::addSizesOf(std::vector<int64_t> argumentSizes,
@@ -38,8 +50,9 @@ void CapturedStep::addSizesOf(std::vector<int64_t> argumentSizes,
 }
 
 bool CapturedStep::selectSizes(const std::vector<at::Tensor> &tensors) {
-  const std::vector<int64_t> wanted = sizesOf(tensors);
-  auto found = std::ranges::find(sizes, wanted, &Sizes::arguments);
+  auto found = std::ranges::find_if(sizes, [&](const Sizes &known) {
+    return areSizesOf(known.arguments, tensors);
+  });
   if (found == sizes.end())
     return false;
   sizes.splice(sizes.begin(), sizes, found);

@@ -53,6 +53,8 @@ _OBJECTS = (torch.nn.Module, torch.optim.Optimizer, type)
 # with these arguments are always traced.
 _ATTEMPTS = 8
 _ENTRIES = 64
+# What `CapturedStep.replay` returns if it has no program for the sizes.
+_OTHER_SIZES = "the sizes of the arguments changed"
 _SELDOM_REPEATED = (
     f"its calls seldom repeat a program, so only two of up to {LONGEST_PAUSE} calls are "
     "recorded; call it without capture, or pad its tensors to a few sizes"
@@ -170,8 +172,8 @@ class Captured:
         if entry.step is not None:
             if problem := entry.state.changed():
                 entry.history = SizeHistory()
-            else:
-                problem = self._select_sizes(entry, tensors)
+            elif entry.varying is not None:
+                problem = self._select_sizes(entry, entry.varying, tensors)
             is_check_due = self._check_every and entry.calls % self._check_every == 0
             if is_check_due and not problem:
                 return self._checked(entry, arguments, named, tensors)
@@ -181,6 +183,8 @@ class Captured:
                     problem = "a hyperparameter changed for the first time"
             if not problem:
                 problem, results = entry.step.replay(tensors, values)
+                if problem == _OTHER_SIZES:
+                    self._last = ReplayedCall(entry)
             if not problem:
                 entry.state.after_replay()
                 self.replays += 1
@@ -191,25 +195,21 @@ class Captured:
             entry.forget()
         return self._traced(entry, arguments, named, tensors)
 
-    def _select_sizes(self, entry: _Entry, tensors: list[torch.Tensor]) -> str:
+    def _select_sizes(
+        self, entry: _Entry, varying: VaryingSizes, tensors: list[torch.Tensor]
+    ) -> str:
         """Selects the program for the sizes of the arguments. Returns "", or why there is
         none; then this call's recording may continue from the last replay."""
-        varying = entry.varying
-        if entry.step.select_sizes(tensors) and (
-            varying is None or sizes_of(tensors) in varying.candidates
-        ):
+        sizes = sizes_of(tensors)
+        if sizes in varying.candidates and entry.step.select_sizes(tensors):
             return ""
         try:
-            if varying is None:
-                raise Changed("a size of the arguments changed")
-            entry.history.check_range(entry.skeleton, sizes_of(tensors))
+            entry.history.check_range(entry.skeleton, sizes)
             if problem := entry.step.add_sizes(tensors, varying.symbols(tensors)):
                 raise Changed(problem)
             varying.check(tensors, entry.step)
         except Changed as problem:
-            self._last = ReplayedCall(
-                entry.step.last_data(), entry.skeleton, entry.returned
-            )
+            self._last = ReplayedCall(entry)
             return str(problem)
         return ""
 

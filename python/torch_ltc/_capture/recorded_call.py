@@ -62,8 +62,9 @@ class ReplayedCall:
     """The last replay before a call with other sizes: the recording of that call continues
     from it."""
 
-    def __init__(self, data: Any, skeleton: str, returned: Any) -> None:
-        self.data, self.skeleton, self.returned = data, skeleton, returned
+    def __init__(self, entry: Any) -> None:
+        self.data = entry.step.last_data()
+        self.skeleton, self.returned = entry.skeleton, entry.returned
 
 
 def check_recording(recording: Any, watch: Watch, fallbacks: int) -> None:
