@@ -25,6 +25,7 @@ void bindExecutables(pybind11::module_ &module);
 void bindFallback(pybind11::module_ &module);
 void bindCapture(pybind11::module_ &module);
 void bindGuards(pybind11::module_ &module);
+void bindOperands(pybind11::module_ &module);
 
 /// Makes torch.Generator accept device lazy.
 void installGenerators();

@@ -47,6 +47,7 @@ PYBIND11_MODULE(_C, module) {
   torch_ltc::bindFallback(module);
   torch_ltc::bindCapture(module);
   torch_ltc::bindGuards(module);
+  torch_ltc::bindOperands(module);
   torch_ltc::installFrameCapture();
   torch_ltc::installGenerators();
 }

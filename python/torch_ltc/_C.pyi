@@ -250,6 +250,14 @@ def tensor_marks(tensor: torch.Tensor) -> tuple[Any, ...]:
 def first_changed(nodes: tuple[Any, ...]) -> int:
     """Returns the index of the first node (_capture/objects.py) that has changed, or -1."""
 
+def set_traced_types(of_int: type, of_float: type) -> None:
+    """Sets the classes of traced numbers (_capture/traced_sizes.py)."""
+
+def watch_operands(operands: list[type], created: list[type], is_on: bool) -> None:
+    """Starts or ends to call traced numbers that the C code of built-in types would read:
+    as operands and indices of all types, and as arguments of the constructors of `created`.
+    Each call must have the same types. Raises ValueError for too many types."""
+
 def surroundings() -> bytes:
     """Returns, as bytes for comparison, the modes of PyTorch and the options that affect
     which ops a function traces."""

@@ -22,6 +22,7 @@ import torch
 from torch_ltc import step as _step
 from torch_ltc._backend import bindings
 from torch_ltc._capture.budget import LONGEST_PAUSE, Budget
+from torch_ltc._capture.code import compares_types
 from torch_ltc._capture.constants import describe_constants
 from torch_ltc._capture.containers import (
     NotCapturable,
@@ -254,8 +255,8 @@ class Captured:
         except (NotCapturable, Unknown) as problem:
             self._note_fallback(str(problem), logging.WARNING)
             return self._function(*arguments, **named), None
-        watch = Watch()
         size_trace = self._size_trace(entry, recording, tensors)
+        watch = Watch(size_trace)
         try:
             with (
                 _step.steps_end_later(),
@@ -287,7 +288,12 @@ class Captured:
         entry: _Entry, recording: Any, tensors: list[torch.Tensor]
     ) -> SizeTrace | None:
         entry.history.note_call(sizes_of(tensors))
-        return SizeTrace(recording, tensors) if entry.history.varies else None
+        # Traced numbers have other types.
+        if not entry.history.varies or (
+            entry.names and any(map(compares_types, entry.names.codes))
+        ):
+            return None
+        return SizeTrace(recording, tensors)
 
     @staticmethod
     def _learn_names(entry: _Entry, watch: Watch, state: State) -> None:

@@ -11,10 +11,12 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+import numpy
 import torch
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_NUMPY = os.path.dirname(os.path.abspath(numpy.__file__)) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = sysconfig.get_paths()["purelib"] + os.sep
 # Modules of the standard library that read attributes by name only from wrappers that they
@@ -36,6 +38,13 @@ def is_standard(filename: str) -> bool:
     if filename.startswith("<frozen "):
         return True
     return filename.startswith(_STANDARD) and not filename.startswith(_PACKAGES)
+
+
+@lru_cache(maxsize=4096)
+def is_opaque(filename: str) -> bool:
+    """Whether a file's code may pass its arguments to C functions that read numbers: the
+    standard library and NumPy."""
+    return is_standard(filename) or filename.startswith(_NUMPY)
 
 
 def acts_for_torch(frame: FrameType | None) -> bool:
@@ -139,3 +148,14 @@ def reads(code: CodeType) -> Reads:
     if code.co_filename.endswith(_HARMLESS):
         by_name = 0
     return Reads(chains, attributes, methods, variables, imports, by_name)
+
+
+def compares_types(code: CodeType) -> bool:
+    """Whether the user's code may ask whether a number's type is exactly int or float."""
+    names = code.co_names
+    return (
+        "type" in names
+        and ("int" in names or "float" in names)
+        and not is_torch(code.co_filename)
+        and not is_standard(code.co_filename)
+    )

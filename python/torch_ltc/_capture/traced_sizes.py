@@ -7,7 +7,10 @@ same (sizes.py).
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import decimal
+import itertools
 import math
 import operator
 import sys
@@ -15,8 +18,11 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
+
+from torch_ltc._backend import bindings
 
 _NUMBERS = (int, float, bool)
 
@@ -46,15 +52,17 @@ class SizeTrace:
         self.entries: list[Entry] = []
         self.values: list[int | float | bool] = []
 
-    def follows(self, tensor: torch.Tensor) -> bool:
-        """Whether the tensor's sizes may differ between calls."""
-        if id(tensor) in self._arguments:
-            return True
-        return tensor.device.type == "lazy" and type(tensor) is not torch.nn.Parameter
+    def _is_of_program(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor is a value of the recorded program, or an argument."""
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+            return False
+        return tensor.device.type == "lazy" or id(tensor) in self._arguments
 
     def sizes(self, tensor: torch.Tensor, sizes: Any) -> list[Any]:
         """Returns the sizes of a tensor as traced numbers."""
-        source = self._recording.note_sizes_read(tensor)
+        source = None
+        if self._is_of_program(tensor):
+            source = self._recording.note_sizes_read(tensor)
         return [
             self._add(Entry(None, (source, dim), False), size)
             for dim, size in enumerate(sizes)
@@ -81,6 +89,17 @@ class SizeTrace:
             self._add(Entry(operator.pos, _references([number]), True), value)
         return value
 
+    def pin_within(self, values: Any) -> None:
+        """Pins the traced numbers in the values and in containers among them."""
+        for leaf in tree_leaves(values):
+            if plain(leaf) is not leaf:
+                self.pin(leaf)
+
+    def pin_all(self) -> None:
+        """Pins all numbers: code that isn't traced may have read them."""
+        for place, entry in enumerate(self.entries):
+            self.entries[place] = entry._replace(is_pinned=True)
+
     def _add(self, entry: Entry, value: Any) -> Any:
         self.entries.append(entry)
         self.values.append(value)
@@ -102,10 +121,10 @@ class SizeTrace:
         for entry, value in zip(self.entries, self.values):
             if entry.function is None:
                 source, dim = entry.operands
-                origin = self._recording.size_source(source)
+                origin = None if source is None else self._recording.size_source(source)
                 # The sizes of a tensor that isn't part of the program are unknown later.
                 operands = (origin, dim) if origin else (("unknown", value), dim)
-                entry = Entry(None, operands, origin is None)
+                entry = Entry(None, operands, entry.is_pinned or origin is None)
             else:
                 operands = tuple(
                     (kind, numbers[x]) if kind == "entry" else (kind, x)
@@ -137,13 +156,13 @@ def _references(operands: Any) -> tuple[tuple[str, Any], ...]:
     )
 
 
-def _binary(name: str, function: Callable[..., Any], is_reflected: bool) -> Callable:
+def _binary(function: Callable[..., Any], is_reflected: bool) -> Callable:
     def method(self: Any, other: Any) -> Any:
         if not isinstance(other, _NUMBERS):
-            kind = type(plain(self))
-            attribute = getattr(kind, name, None)
-            self.trace.pin(self)
-            return attribute(plain(self), other) if attribute else NotImplemented
+            if isinstance(other, torch.Tensor):  # its reflected method reads the number
+                return NotImplemented
+            value = self.trace.pin(self)
+            return function(other, value) if is_reflected else function(value, other)
         left, right = (other, self) if is_reflected else (self, other)
         return self.trace.apply(function, left, right)
 
@@ -155,11 +174,21 @@ def _unary(function: Callable[..., Any]) -> Callable:
 
 
 def _pinned(function: Callable[..., Any]) -> Callable:
-    return lambda self, *rest: function(self.trace.pin(self), *rest)
+    return lambda self, *rest, **named: function(self.trace.pin(self), *rest, **named)
 
 
 def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
+
+
+def _power_method(self: Any, exponent: Any, modulus: Any = None) -> Any:
+    if modulus is None:
+        return _binary(_power, False)(self, exponent)
+    return pow(self.trace.pin(self), *map(_pinned_value, (exponent, modulus)))
+
+
+def _pinned_value(value: Any) -> Any:
+    return value if plain(value) is value else value.trace.pin(value)
 
 
 _ARITHMETIC = {
@@ -182,11 +211,11 @@ _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 def _methods() -> dict[str, Any]:
     methods: dict[str, Any] = {}
     for name, function in _ARITHMETIC.items():
-        methods[f"__{name}__"] = _binary(f"__{name}__", function, False)
-        methods[f"__r{name}__"] = _binary(f"__r{name}__", function, True)
+        methods[f"__{name}__"] = _binary(function, False)
+        methods[f"__r{name}__"] = _binary(function, True)
     for name in _COMPARISONS:
         function = getattr(operator, name)
-        methods[f"__{name}__"] = _binary(f"__{name}__", function, False)
+        methods[f"__{name}__"] = _binary(function, False)
     for name, function in (
         ("neg", operator.neg),
         ("pos", operator.pos),
@@ -207,19 +236,42 @@ def _methods() -> dict[str, Any]:
         ("__repr__", repr),
         ("__format__", format),
         ("__reduce_ex__", lambda value, _: (type(value), (value,))),
-        ("is_integer", lambda value: value.is_integer()),
-        ("bit_length", lambda value: value.bit_length()),
     ):
         methods[name] = _pinned(function)
+    methods["__pow__"] = _power_method
     # `divmod` returns a pair.
     methods["__divmod__"] = lambda self, other: (self // other, self % other)
     methods["__rdivmod__"] = lambda self, other: (other // self, other % self)
     return methods
 
 
+# Python itself calls these.
+_OF_CLASSES = frozenset(
+    ["__class__", "__new__", "__init__", "__init_subclass__", "__subclasshook__"]
+    + ["__getattribute__", "__setattr__", "__delattr__", "__dir__", "__doc__"]
+    + ["__sizeof__", "__reduce__", "__getstate__", "__getnewargs__", "__getformat__"]
+)
+
+
+def _class(name: str, base: type) -> type:
+    """Returns a class whose attributes all trace or pin the number."""
+    methods = _methods()
+    for attribute in dir(base):
+        value = getattr(base, attribute)
+        if attribute in methods or attribute in _OF_CLASSES:
+            continue
+        if isinstance(vars(base).get(attribute), (classmethod, staticmethod)):
+            continue
+        if callable(value):
+            methods[attribute] = _pinned(value)
+        else:
+            methods[attribute] = property(_pinned(operator.attrgetter(attribute)))
+    return type(name, (base,), methods)
+
+
 #: Subclasses, so that code that requires an int or a float accepts them.
-TracedInt = type("TracedInt", (int,), _methods())
-TracedFloat = type("TracedFloat", (float,), _methods())
+TracedInt = _class("TracedInt", int)
+TracedFloat = _class("TracedFloat", float)
 
 
 class _OfThread(threading.local):
@@ -236,10 +288,11 @@ def _trace_of(tensor: torch.Tensor) -> SizeTrace | None:
     """Returns this thread's open trace if the recorded function reads the tensor's
     sizes."""
     trace = _of_thread.trace
-    if trace is None or not trace.follows(tensor):
+    if trace is None:
         return None
     if type(tensor) not in _TENSORS:
-        trace.untraced = type(tensor)
+        if tensor.device.type == "lazy":
+            trace.untraced = type(tensor)
         return None
     reader = sys._getframe(2).f_globals.get("__name__", "")
     return None if reader.startswith(_FORMULAS) else trace
@@ -284,7 +337,43 @@ def _pinning(original: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
+def _dividing(original: Callable[..., Any], least: int) -> Callable[..., Any]:
+    """Returns a method whose number of results depends on the size of a dimension, which
+    is argument number `least`."""
+
+    def method(self: torch.Tensor, *arguments: Any, **named: Any) -> Any:
+        if trace := _trace_of(self):
+            dim = named.get("dim", arguments[least] if len(arguments) > least else 0)
+            sizes = _read(self, trace)
+            if isinstance(dim, int) and -len(sizes) <= dim < len(sizes):
+                trace.pin(sizes[dim])
+        return original(self, *arguments, **named)
+
+    return method
+
+
+def _indexing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a method that reads numbers in an index of a tensor that isn't part of the
+    program."""
+
+    def method(self: torch.Tensor, index: Any, *value: Any) -> Any:
+        if (trace := _of_thread.trace) and self.device.type != "lazy":
+            for part in index if type(index) is tuple else (index,):
+                if type(part) is slice:
+                    part = (part.start, part.stop, part.step)
+                trace.pin_within(part)
+        return original(self, index, *value)
+
+    return method
+
+
 _READERS: dict[str, Any] = {
+    "__getitem__": _indexing(torch.Tensor.__getitem__),
+    "__setitem__": _indexing(torch.Tensor.__setitem__),
+    "unbind": _dividing(torch.Tensor.unbind, 0),
+    "split": _dividing(torch.Tensor.split, 1),
+    "chunk": _dividing(torch.Tensor.chunk, 1),
+    "__iter__": _dividing(torch.Tensor.__iter__, 0),
     "shape": property(_shape),
     "size": _size,
     "numel": _numel,
@@ -293,6 +382,37 @@ _READERS: dict[str, Any] = {
     "stride": _pinning(torch._C.TensorBase.stride),
 }
 _OWN = {name: torch.Tensor.__dict__.get(name) for name in _READERS}
+
+
+# Types whose C code reads numbers as operands or indices, and types whose constructors do.
+_OPERANDS = [float, bool, complex, list, tuple, str, torch.Size, memoryview]
+_CREATED = [range, bytes, bytearray, enumerate, collections.deque, decimal.Decimal]
+_CREATED += [
+    itertools.islice,
+    itertools.repeat,
+    itertools.count,
+    itertools.combinations,
+]
+_OPERANDS += [numpy.ndarray, numpy.float64, numpy.float32]
+_CREATED += [numpy.int64, numpy.int32, numpy.bool_]
+#: Functions of module math that call methods of the number.
+TRACED_MATH = ("floor", "ceil", "trunc", "prod")
+
+
+def _pinning_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function of a module of C functions, which read numbers directly."""
+
+    def wrapper(*arguments: Any, **named: Any) -> Any:
+        return function(*tree_map(_pinned_value, arguments), **named)
+
+    return wrapper
+
+
+_MATH = {
+    name: value
+    for name, value in vars(math).items()
+    if callable(value) and name[0] != "_" and name not in TRACED_MATH
+}
 
 
 class _Replacement:
@@ -310,12 +430,19 @@ class _Replacement:
             if self._users == 1:
                 for name, reader in _READERS.items():
                     setattr(torch.Tensor, name, reader)
+                for name, function in _MATH.items():
+                    setattr(math, name, _pinning_arguments(function))
+                bindings().set_traced_types(TracedInt, TracedFloat)
+                bindings().watch_operands(_OPERANDS, _CREATED, True)
 
     def remove_user(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users:
                 return
+            bindings().watch_operands(_OPERANDS, _CREATED, False)
+            for name, function in _MATH.items():
+                setattr(math, name, function)
             for name, own in _OWN.items():
                 if own is None:
                     delattr(torch.Tensor, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextvars import ContextVar
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, ModuleType
@@ -9,7 +10,8 @@ from typing import Any
 
 import torch
 
-from torch_ltc._capture.code import acts_for_torch, is_torch, user_line
+from torch_ltc._capture.code import acts_for_torch, is_opaque, is_torch, user_line
+from torch_ltc._capture.traced_sizes import TRACED_MATH, SizeTrace
 
 # Modules of C functions whose results depend only on their arguments (or on Python
 # objects, which are compared separately).
@@ -67,6 +69,26 @@ _IMPURE_IN_TORCH = frozenset(["io", "random", "_random", "_io", "secrets"])
 _SEEDING = frozenset(
     ["manual_seed", "seed", "set_state", "set_offset", "graphsafe_set_state"]
 )
+# C functions of user code that compare numbers by their methods, or don't take any.
+_TRACING_MODULES = frozenset(
+    [
+        "_abc",
+        "_bisect",
+        "_collections_abc",
+        "_functools",
+        "_sre",
+        "_typing",
+        "_warnings",
+    ]
+    + ["_weakref", "abc", "contextlib", "copyreg", "dataclasses", "enum", "functools"]
+    + ["inspect", "re", "sys", "torch", "torch_ltc", "types", "typing", "weakref"]
+)
+# Functions and methods of built-in types that read a number, such as an index.
+_READING_NUMBERS = frozenset(
+    ["bin", "center", "chr", "expandtabs", "hex", "indices", "insert", "ljust", "numel"]
+    + ["oct", "pop", "pow", "rjust", "rotate", "sum", "to_bytes", "zfill", "index"]
+    + ["__getitem__", "__setitem__", "__delitem__", "__mul__", "__rmul__", "__imul__"]
+)
 _READING = frozenset(["tolist", "numpy", "__array__", "__dlpack__", "data_ptr"])
 
 
@@ -94,12 +116,25 @@ def is_pure(function: Any) -> bool:
     return module != "builtins" or function.__name__ not in _IMPURE_BUILTINS
 
 
+def reads_numbers(function: Any) -> bool:
+    """Whether a C function may read an argument's value without calling its methods."""
+    name, owner = function.__name__, getattr(function, "__self__", None)
+    # They call `__hash__` and `__floor__`.
+    if isinstance(owner, dict) or (owner is math and name in TRACED_MATH):
+        return False
+    is_of_container = origin(function) in ("builtins", "collections", "_collections")
+    if is_of_container or isinstance(owner, torch.Size):
+        return name in _READING_NUMBERS or isinstance(owner, (float, complex, int))
+    return origin(function).partition(".")[0] not in _TRACING_MODULES
+
+
 class Watch:
     """Watches the calling thread in a `with` block. `codes`: the code that ran, with its
     globals and the user's line that first led to it; `problem`: what a replay couldn't
     repeat, or ""."""
 
-    def __init__(self) -> None:
+    def __init__(self, size_trace: SizeTrace | None = None) -> None:
+        self._size_trace = size_trace
         self.codes: dict[CodeType, tuple[dict[str, Any], str]] = {}
         self.problem = ""
         #: The first line that sets a random generator's state; "" if there is none.
@@ -123,17 +158,22 @@ class Watch:
             code = frame.f_code
             if code not in self.codes:
                 self.codes[code] = frame.f_globals, user_line(frame)
+            if self._size_trace and is_opaque(code.co_filename):
+                self._size_trace.pin_within(frame.f_locals)
         elif event == "c_call":
             self._called(frame, argument)
 
     def _called(self, frame: FrameType, function: Any) -> None:
         name = function.__name__
         owner = getattr(function, "__self__", None)
+        is_of_user = not is_torch(frame.f_code.co_filename)
+        if self._size_trace and is_of_user and reads_numbers(function):
+            self._size_trace.pin_all()
         if name in _SEEDING and isinstance(owner, torch._C.Generator):
             self.seeds = self.seeds or user_line(frame)
         if isinstance(owner, ContextVar):
             self.uses_context = True
-        elif is_torch(frame.f_code.co_filename):
+        elif not is_of_user:
             if origin(function).partition(".")[0] in _IMPURE_IN_TORCH:
                 self._reject(frame, function)
         elif name in _READING and isinstance(owner, torch.Tensor):
