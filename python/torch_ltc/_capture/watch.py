@@ -75,6 +75,7 @@ _TRACING_MODULES = frozenset(
         "_abc",
         "_bisect",
         "_collections_abc",
+        "_contextvars",
         "_functools",
         "_sre",
         "_typing",
@@ -119,8 +120,10 @@ def is_pure(function: Any) -> bool:
 def reads_numbers(function: Any) -> bool:
     """Whether a C function may read an argument's value without calling its methods."""
     name, owner = function.__name__, getattr(function, "__self__", None)
-    # They call `__hash__` and `__floor__`.
+    # They call `__hash__`, `__floor__` and `__eq__`.
     if isinstance(owner, dict) or (owner is math and name in TRACED_MATH):
+        return False
+    if isinstance(owner, (list, tuple)) and name == "index":
         return False
     is_of_container = origin(function) in ("builtins", "collections", "_collections")
     if is_of_container or isinstance(owner, torch.Size):
