@@ -14,6 +14,7 @@ import torch
 import torch_ltc
 from comparison import assert_close
 from counting import counting
+from subprocesses import run_python
 from torch import nn
 from torch.nn import functional as F
 
@@ -303,3 +304,19 @@ def test_a_step_that_changes_a_context_variable_is_traced() -> None:
     for _ in range(5):
         step(torch.ones(3, device="lazy"))
     assert variable.get() == 5 and step.replays == 0
+
+
+def test_numpy_is_optional() -> None:
+    run_python(
+        """
+        import sys
+        sys.modules["numpy"] = None  # importing it fails
+        import torch, torch_ltc
+
+        table = torch.tensor([1.0, 2.0])
+        step = torch_ltc.capture(lambda x: (x * table.to(x.device)).sum() * x.shape[0])
+        for n in (3, 9, 4, 5, 6, 7):
+            assert step(torch.ones(n, 2, device="lazy")).item() == 3 * n * n
+        assert step.replays >= 2, step.fallbacks
+        """
+    )

@@ -11,12 +11,10 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-import numpy
 import torch
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_NUMPY = os.path.dirname(os.path.abspath(numpy.__file__)) + os.sep
 _STANDARD = sysconfig.get_paths()["stdlib"] + os.sep
 _PACKAGES = sysconfig.get_paths()["purelib"] + os.sep
 # Modules of the standard library that read attributes by name only from wrappers that they
@@ -44,7 +42,10 @@ def is_standard(filename: str) -> bool:
 def is_opaque(filename: str) -> bool:
     """Whether a file's code may pass its arguments to C functions that read numbers: the
     standard library and NumPy."""
-    return is_standard(filename) or filename.startswith(_NUMPY)
+    numpy = sys.modules.get("numpy")
+    return is_standard(filename) or (
+        numpy is not None and filename.startswith(os.path.dirname(numpy.__file__))
+    )
 
 
 def acts_for_torch(frame: FrameType | None) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import array
 import builtins
+import ctypes
 import functools
 import gc
 import logging
@@ -461,8 +462,9 @@ def _is_small_on_cpu(tensor: torch.Tensor) -> bool:
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytes:
-    values = tensor.detach().resolve_conj().resolve_neg().reshape(-1)
-    return values.contiguous().view(torch.uint8).numpy().tobytes()
+    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    # Not through NumPy, which is optional and lacks some dtypes.
+    return ctypes.string_at(values.data_ptr(), values.nbytes) if values.nbytes else b""
 
 
 def _content(value: Any) -> bytes:

@@ -18,11 +18,15 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy
 import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from torch_ltc._backend import bindings
+
+try:
+    import numpy
+except ImportError:  # it is optional, as for torch
+    numpy = None
 
 _NUMBERS = (int, float, bool)
 
@@ -393,8 +397,9 @@ _CREATED += [
     itertools.count,
     itertools.combinations,
 ]
-_OPERANDS += [numpy.ndarray, numpy.float64, numpy.float32]
-_CREATED += [numpy.int64, numpy.int32, numpy.bool_]
+if numpy is not None:
+    _OPERANDS += [numpy.ndarray, numpy.float64, numpy.float32]
+    _CREATED += [numpy.int64, numpy.int32, numpy.bool_]
 #: Functions of module math that call methods of the number.
 TRACED_MATH = ("floor", "ceil", "trunc", "prod")
 
