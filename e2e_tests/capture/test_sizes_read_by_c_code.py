@@ -10,6 +10,7 @@ import json
 import math
 import operator
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -142,3 +143,44 @@ def test_an_error_in_a_call_restores_python() -> None:
     assert vars(math) == functions
     assert "shape" not in vars(torch.Tensor)
     assert type(torch.ones(3, device="lazy").shape[0]) is int
+
+
+def uses_of_numbers(n: int) -> bool:
+    """Whether Python's types compute with plain numbers as usual."""
+    values = list(range(n))
+    x = torch.ones(n, 3)
+    return (
+        sum(i * 0.5 for i in values) == sum(values) / 2
+        and values[n - 1] == n - 1
+        and ONE % n == str(n)
+        and json.loads(json.dumps(values)) == values
+        and list(itertools.islice(values, 1)) == [0]
+        and np.zeros(n).shape == (n,)
+        and math.sqrt(n * n) == n
+        and x.shape == (n, 3)
+        and type(x.shape[0]) is int
+        and len(x) == n
+        and [1.5] * n == [1.5 for _ in values]
+    )
+
+
+def test_other_threads_see_plain_numbers() -> None:
+    """The replaced functions of built-in types are those of the whole process."""
+    is_done = threading.Event()
+    results: list[bool] = []
+
+    def work() -> None:
+        while not is_done.is_set():
+            results.extend(uses_of_numbers(n) for n in (2, 9, 30))
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            check(lambda x: FACTORS[x.shape[1]])
+    finally:
+        is_done.set()
+        for thread in threads:
+            thread.join()
+    assert len(results) > 100 and all(results)
