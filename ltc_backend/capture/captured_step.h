@@ -64,8 +64,6 @@ public:
   /// c10::Error if there is no such scalar.
   void bindScalar(size_t scalar, size_t expression);
 
-  /// Whether there is a program for all sizes.
-  bool hasGeneral() const { return general != nullptr; }
   /// Selects the program for the sizes of the arguments. Returns false if there
   /// is none yet.
   bool selectSizes(const std::vector<at::Tensor> &arguments);

@@ -27,7 +27,7 @@ GeneralStepPtr GeneralStep::of(const Recording &recording) {
 
 SymbolValues GeneralStep::symbolsOf(const GraphSnapshotPtr &graph) const {
   std::string reason;
-  auto values = general->bind(numbersOf(*withOpenEnds(graph)), &reason);
+  auto values = general->bind(generalNumbersOf(graph), &reason);
   TORCH_CHECK_VALUE(values, reason);
   return *values;
 }

@@ -143,7 +143,7 @@ std::vector<int64_t> CapturedStep::quantities() const {
 }
 
 std::vector<int64_t> CapturedStep::integers() const {
-  return general ? numbersOf(*withOpenEnds(sizes.front().graph)).integers
+  return general ? generalNumbersOf(sizes.front().graph).integers
                  : std::vector<int64_t>();
 }
 

@@ -49,9 +49,9 @@ TraceNumbers numbersOf(const GraphSnapshot &graph);
 /// skeletons, each of which generalizes to other sizes.
 GraphSnapshotPtr withOpenEnds(const GraphSnapshotPtr &graph);
 
-/// The skeleton of the graph with open ends.
-inline Hash128 skeletonOf(const GraphSnapshotPtr &graph) {
-  return numbersOf(*withOpenEnds(graph)).skeleton;
+/// The numbers of the graph with open ends, which general graphs have.
+inline TraceNumbers generalNumbersOf(const GraphSnapshotPtr &graph) {
+  return numbersOf(*withOpenEnds(graph));
 }
 
 /// Whether this integer of an argument is part of the skeleton.

@@ -85,7 +85,6 @@ void bindCapturedStep(py::module_ &module) {
       .def(py::init(&makeStep), py::arg("first"), py::arg("second"),
            py::arg("arguments"), py::arg("known"), py::arg("returned"),
            py::arg("step_counts"), py::arg("general"))
-      .def_property_readonly("general", &CapturedStep::hasGeneral)
       .def("last_data", &CapturedStep::lastData)
       .def("select_sizes", &CapturedStep::selectSizes, py::arg("arguments"))
       .def(
@@ -151,16 +150,17 @@ void torch_ltc::bindCapture(py::module_ &module) {
       .def("size_source", &sizeSource, py::arg("source"))
       .def_property_readonly(
           "data", [](const Recording &recording) { return recording.data; })
-      .def_property_readonly("skeleton",
-                             [](const Recording &recording) {
-                               return recording.graph
-                                          ? skeletonOf(recording.graph).text()
-                                          : std::string();
-                             })
+      .def_property_readonly(
+          "skeleton",
+          [](const Recording &recording) {
+            return recording.graph
+                       ? generalNumbersOf(recording.graph).skeleton.text()
+                       : std::string();
+          })
       .def_property_readonly(
           "integers",
           [](const Recording &recording) {
-            return numbersOf(*withOpenEnds(recording.graph)).integers;
+            return generalNumbersOf(recording.graph).integers;
           })
       .def_property_readonly("first_read", &Recording::firstRead)
       .def_property_readonly("reads_cpu_values", &Recording::readsCpuValues)

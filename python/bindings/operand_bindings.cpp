@@ -134,24 +134,21 @@ template <size_t Place> struct Replaced {
     }
   }
 
-  template <binaryfunc PyNumberMethods::*Slot>
-  static void exchangeNumber(bool isOn) {
-    exchange(type->tp_as_number->*Slot, numbers.*Slot, &operate<Slot>, isOn);
+  template <binaryfunc PyNumberMethods::*...Slots>
+  static void exchangeOperators(bool isOn) {
+    (exchange(type->tp_as_number->*Slots, numbers.*Slots, &operate<Slots>,
+              isOn),
+     ...);
   }
 
   static void replaceOperators(bool isOn) {
-    exchangeNumber<&PyNumberMethods::nb_add>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_subtract>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_multiply>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_true_divide>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_floor_divide>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_remainder>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_divmod>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_and>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_or>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_xor>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_lshift>(isOn);
-    exchangeNumber<&PyNumberMethods::nb_rshift>(isOn);
+    using Numbers = PyNumberMethods;
+    exchangeOperators<&Numbers::nb_add, &Numbers::nb_subtract,
+                      &Numbers::nb_multiply, &Numbers::nb_true_divide,
+                      &Numbers::nb_floor_divide, &Numbers::nb_remainder,
+                      &Numbers::nb_divmod, &Numbers::nb_and, &Numbers::nb_or,
+                      &Numbers::nb_xor, &Numbers::nb_lshift,
+                      &Numbers::nb_rshift>(isOn);
     exchange(type->tp_as_number->nb_power, numbers.nb_power, &power, isOn);
   }
 

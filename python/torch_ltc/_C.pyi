@@ -287,9 +287,6 @@ class CapturedStep:
         with index `expression` of its `values`."""
     @property
     def program(self) -> str: ...
-    @property
-    def general(self) -> bool:
-        """Whether there is a program for all sizes."""
     def last_data(self) -> StepData: ...
     def select_sizes(self, arguments: Sequence[torch.Tensor]) -> bool:
         """Selects the program for the sizes of the arguments; False if there is none."""

@@ -179,7 +179,7 @@ class VaryingSizes:
     def symbols(self, tensors: list[torch.Tensor]) -> list[int | None]:
         """Returns, for each symbol of the program, its value if the code computes it from
         sizes of the arguments, or computes both ends of a slice of that length."""
-        values = self._values(lambda entry: self._size_of_argument(entry, tensors))
+        values = self._values(lambda entry, _: _size_of_argument(entry, tensors))
         return [
             _common([values[k] for k in places])
             if places
@@ -192,21 +192,24 @@ class VaryingSizes:
         which `step` has just selected its program. Then adds the candidates for them."""
         quantities, integers = step.quantities, step.integers
         values = self._values(
-            lambda entry: self._size(entry, tensors, quantities), check=True
+            lambda entry, recorded: self._size(entry, recorded, tensors, quantities),
+            check=True,
         )
         for integer, places in zip(integers, self._integers):
             if any(values[k] != integer for k in places):
                 raise Changed("its code computes a number that the program doesn't")
         self._store_candidates(sizes_of(tensors), _candidates(values, quantities))
 
-    def _values(self, size: Callable[[Entry], Any], check: bool = False) -> list[Any]:
+    def _values(
+        self, size: Callable[[Entry, int], Any], check: bool = False
+    ) -> list[Any]:
         """Repeats the code's computations with sizes; a value is None if a size isn't
-        known. With `check`, raises Changed if a value differs on which the code may depend
+        known. `size` returns a size that was read, given its recorded value. With `check`, raises Changed if a value differs on which the code may depend
         in any way."""
         values: list[Any] = []
         for place, entry in enumerate(self._entries):
             recorded = self._calls[-1].values[place]
-            value = _result(entry, values) if entry.function else size(entry)
+            value = _result(entry, values) if entry.function else size(entry, recorded)
             if value is None and entry.is_pinned:
                 value = recorded
             is_fixed = entry.is_pinned or (
@@ -219,21 +222,18 @@ class VaryingSizes:
             values.append(value)
         return values
 
-    @staticmethod
-    def _size_of_argument(entry: Entry, tensors: list[torch.Tensor]) -> int | None:
-        (kind, number, *_), dim = entry.operands
-        return tensors[number].shape[dim] if kind == "argument" else None
-
     def _size(
-        self, entry: Entry, tensors: list[torch.Tensor], quantities: list[int]
+        self,
+        entry: Entry,
+        recorded: int,
+        tensors: list[torch.Tensor],
+        quantities: list[int],
     ) -> int | None:
         (kind, *place), dim = entry.operands
         if kind != "value":
-            return self._size_of_argument(entry, tensors)
+            return _size_of_argument(entry, tensors)
         quantity = self._general.quantity(*place, dim)
-        if quantity is None:  # a constant
-            return self._calls[-1].values[self._entries.index(entry)]
-        return quantities[quantity]
+        return recorded if quantity is None else quantities[quantity]
 
 
 class SizeHistory:
@@ -305,6 +305,11 @@ def _check_equal_sizes(sizes: Sizes, columns: list[tuple[int, ...]]) -> None:
             were_equal = {a == b for a, b in zip(columns[i], columns[j])}
             if (sizes[i] == sizes[j]) not in were_equal:
                 raise Changed("sizes of the arguments are equal for the first time")
+
+
+def _size_of_argument(entry: Entry, tensors: list[torch.Tensor]) -> int | None:
+    (kind, number, *_), dim = entry.operands
+    return tensors[number].shape[dim] if kind == "argument" else None
 
 
 def _result(entry: Entry, values: list[Any]) -> Any:

@@ -478,4 +478,4 @@ def without_traces(value: Any) -> Any:
     """Replaces traced numbers in a call's result by pinned numbers."""
     if all(plain(leaf) is leaf for leaf in tree_leaves(value)):
         return value
-    return tree_map(lambda x: x if plain(x) is x else x.trace.pin(x), value)
+    return tree_map(_pinned_value, value)
