@@ -11,6 +11,7 @@ import torch
 import torch_ltc
 from comparison import assert_close
 from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +98,57 @@ def test_kernels_write_results_to_their_memory(name: str) -> None:
     peak = torch_ltc.metrics()["memory"]["peak_allocated_bytes"]
     assert (peak - before) / x.nbytes == pytest.approx(1, abs=0.1)
     assert_close(result, WRITERS[name](x))
+
+
+#: Ops whose kernels allocate their results.
+ALLOCATING: dict[str, Callable[[Tensor], Tensor | tuple[Tensor, ...]]] = {
+    "concatenation": lambda x: torch.cat([x, x], 1),
+    "softmax": lambda x: x.softmax(1),
+    "selection": lambda x: x.index_select(0, torch.arange(256).to(x.device)),
+    "maximum": lambda x: x.max(1),
+    "large": lambda x: torch.cat([x, x, x, x]),
+}
+
+
+@pytest.mark.parametrize("name", ALLOCATING)
+def test_memory_of_kernels_becomes_that_of_results(name: str) -> None:
+    """The profiler sees no copy, and the values exist only once."""
+    x = torch.rand(256, 512)
+    lazy = x.to("lazy")
+    torch_ltc.mark_step(wait=True)
+    torch_ltc.wait_device_ops()
+    torch.accelerator.reset_peak_memory_stats()
+    before = torch_ltc.metrics()["memory"]["allocated_bytes"]
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        results = ALLOCATING[name](lazy)
+        torch_ltc.mark_step(wait=True)
+        torch_ltc.wait_device_ops()
+    names = {event.name for event in recorded.events()}
+    assert any(event.startswith("torch_ltc::execute") for event in names)
+    assert "aten::copy_" not in names
+    peak = torch_ltc.metrics()["memory"]["peak_allocated_bytes"]
+    values = [results] if isinstance(results, Tensor) else results
+    size = sum(value.nbytes for value in values)
+    assert (peak - before) / size == pytest.approx(1, abs=0.15)
+    assert torch_ltc.metrics()["memory"]["allocated_bytes"] - before == size
+    assert_close(results, ALLOCATING[name](x))
+
+
+def test_results_with_equal_values_have_separate_memory() -> None:
+    x = torch.rand(6, 8)
+    found = []
+    for device in ("lazy", "cpu"):
+        joined = torch.cat([x.to(device), x.to(device)])
+        copied, flat = joined.clone(), joined.reshape(-1).clone()
+        part = joined[:6].clone()
+        if device == "lazy":
+            torch_ltc.mark_step(wait=True)
+        joined.add_(1)
+        flat.mul_(2)
+        if device == "lazy":
+            torch_ltc.mark_step(wait=True)
+        found.append([joined, copied, flat, part])
+    assert_close(*found)
 
 
 def swap(a: Tensor, b: Tensor) -> list[Tensor]:

@@ -9,7 +9,8 @@
 using namespace torch_ltc;
 
 struct Buffer::Owner {
-  at::Tensor tensor;
+  c10::Storage storage;
+  int64_t counted; // bytes of it that aren't in the pool's own statistics
 };
 
 namespace {
@@ -78,15 +79,23 @@ void Buffer::materialize() {
     memory = ::allocate(bytes);
 }
 
+void Buffer::take(const at::Tensor &tensor, bool isPooled) {
+  TORCH_INTERNAL_ASSERT(!memory && tensor.nbytes() == bytes);
+  const int64_t counted = isPooled ? 0 : int64_t(bytes);
+  owner = std::make_unique<Owner>(Owner{tensor.storage(), counted});
+  memory = tensor.data_ptr();
+  memoryPool().addLive(counted);
+}
+
 BufferPtr Buffer::adopt(const at::Tensor &tensor) {
-  memoryPool().addLive(int64_t(tensor.nbytes()));
-  return BufferPtr(new Buffer(tensor.data_ptr(), tensor.nbytes(),
-                              std::make_unique<Owner>(Owner{tensor})));
+  BufferPtr buffer = deferred(tensor.nbytes());
+  buffer->take(tensor, /*isPooled=*/false);
+  return buffer;
 }
 
 Buffer::~Buffer() {
   if (owner)
-    memoryPool().addLive(-int64_t(bytes));
+    memoryPool().addLive(-owner->counted);
   else if (memory)
     memoryPool().free(memory, bytes);
 }

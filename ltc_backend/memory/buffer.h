@@ -42,6 +42,11 @@ public:
   /// c10::Error if no memory is left. One thread must call it before any other
   /// thread calls `data`.
   void materialize();
+  /// Gives a deferred buffer the memory of `tensor`, which must be a contiguous
+  /// CPU tensor of the buffer's size; nobody else may write to the memory
+  /// during the lifetime of the buffer. `isPooled`: whether the memory is the
+  /// pool's. Replaces `materialize`.
+  void take(const at::Tensor &tensor, bool isPooled);
 
   /// A number, unique in the process, that identifies the contents of the
   /// memory. Code that writes to a buffer must call `noteWrite` if steps may

@@ -2,6 +2,8 @@
 
 #include "programs/result_memory.h"
 
+#include "programs/temporary_values.h"
+
 #include <algorithm>
 
 using namespace torch_ltc;
@@ -28,6 +30,19 @@ bool mayFail(const OpRecord &record) {
   }
 }
 
+/// Whether the value has this shape, and nothing else uses its memory, which
+/// torch's allocator for the CPU has allocated.
+bool ownsWholeMemory(const at::Tensor &value, const torch::lazy::Shape &shape) {
+  if (value.use_count() != 1 || value.sizes() != shape.sizes() ||
+      value.scalar_type() != shape.scalar_type() || value.is_neg() ||
+      value.is_conj())
+    return false;
+  const c10::Storage &storage = value.storage();
+  return storage.use_count() == 1 && storage.nbytes() == value.nbytes() &&
+         storage.resizable() &&
+         storage.unsafeGetStorageImpl()->pyobj_slot()->load_pyobj() == nullptr;
+}
+
 } // namespace
 
 void *ResultAddresses::at(size_t result) {
@@ -41,6 +56,14 @@ void *ResultAddresses::at(size_t result) {
                    kindOf(error));
   }
   return address = buffers[result]->data();
+}
+
+bool ResultAddresses::give(size_t result, const at::Tensor &value) {
+  if (buffers.empty() || addresses[result] || buffers[result]->data())
+    return false;
+  addresses[result] = value.data_ptr();
+  buffers[result]->take(value, isPooledValue(addresses[result]));
+  return true;
 }
 
 ResultMemory::ResultMemory(const GraphSnapshot &graph,
@@ -149,12 +172,13 @@ void ResultMemory::store(size_t position, Values &values,
     at::Tensor &value = values[position][i];
     // A value that isn't contiguous isn't moved: its strides may be faster for
     // its readers.
-    if (value.numel() == 0 || !value.is_contiguous() ||
+    if (value.numel() == 0 || !value.is_contiguous())
+      continue;
+    const torch::lazy::Shape &shape = graph.nodes[position].shapes[i];
+    if ((ownsWholeMemory(value, shape) && addresses.give(output, value)) ||
         value.const_data_ptr() == addresses.at(output))
       continue;
-    at::Tensor stored =
-        tensorAt(addresses.at(output), graph.nodes[position].shapes[i]);
-    value = stored.copy_(value);
+    value = tensorAt(addresses.at(output), shape).copy_(value);
   }
 }
 

@@ -3,8 +3,10 @@
 // A result that updates a donatable parameter takes that parameter's memory.
 // Its op writes directly to this memory if nothing reads the old value
 // afterwards and no later op can fail, as in an optimizer; otherwise the value
-// is copied at the end. All other contiguous results are stored in their output
-// buffers as soon as they exist, so that no value is held twice.
+// is copied at the end. The output buffer of any other contiguous result gets
+// the memory that the op's kernel has allocated, unless other values share it;
+// then the result is copied as soon as it exists, so that no value is held
+// twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,6 +35,9 @@ public:
   bool empty() const { return addresses.empty(); }
   /// Throws RunError if no memory is left.
   void *at(size_t result);
+  /// Gives the memory of `value` to the result's deferred buffer. Returns false
+  /// if the result has memory.
+  bool give(size_t result, const at::Tensor &value);
 
 private:
   std::vector<void *> addresses;

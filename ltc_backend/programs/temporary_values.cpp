@@ -45,9 +45,14 @@ public:
     return true;
   }
 
+  bool contains(const void *memory) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return sizes.contains(memory);
+  }
+
 private:
   std::mutex mutex;
-  std::unordered_map<void *, size_t> sizes;
+  std::unordered_map<const void *, size_t> sizes;
 };
 
 // Never destroyed: tensors may outlive static destruction.
@@ -95,6 +100,10 @@ TemporaryValues::TemporaryValues() : before(std::exchange(areTemporary, true)) {
     innerAllocator = c10::GetCPUAllocator();
     c10::SetCPUAllocator(new Allocator);
   });
+}
+
+bool torch_ltc::isPooledValue(const void *memory) {
+  return pooledValues().contains(memory);
 }
 
 TemporaryValues::~TemporaryValues() { areTemporary = before; }

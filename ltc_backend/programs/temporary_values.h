@@ -26,6 +26,9 @@ private:
   bool before;
 };
 
+/// Whether the memory at this address is a value's, and the pool's.
+bool isPooledValue(const void *memory);
+
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_PROGRAMS_TEMPORARY_VALUES_H
