@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch_ltc
+from comparison import assert_close
 
 MANY = 5000  # more than 4096: smaller calls are checked while they are traced
 
@@ -174,3 +175,33 @@ def test_a_tensor_written_with_it_keeps_its_value() -> None:
     with pytest.raises(IndexError, match="It was detected when"):
         x.cpu()
     assert torch.equal(x.cpu(), torch.ones(4, 2))
+
+
+@pytest.mark.parametrize("cause", ["input", "target"])
+def test_training_goes_on_after_a_rejected_batch(cause: str) -> None:
+    """The check follows a matrix product, and the kernel that computes its operand also
+    computes the new bias. No parameter may be overwritten before the check."""
+
+    def losses(device: str) -> list:
+        torch.manual_seed(0)
+        model = torch.nn.Linear(4, 3).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x, y = torch.rand(5, 4).to(device), torch.rand(5, 3).to(device)
+        results: list = []
+        for factors in ((1, 1), (1, 1), (1e3, 1), (1, 1)):
+            of_input, of_target = factors if cause == "input" else reversed(factors)
+            optimizer.zero_grad()
+            try:
+                p = model(x).sigmoid() * of_input
+                loss = torch.nn.functional.binary_cross_entropy(p, y * of_target)
+                loss.backward()
+                optimizer.step()
+                results.append(loss.item())
+            except RuntimeError as error:
+                results.append(str(error))
+        return results
+
+    lazy, eager = losses("lazy"), losses("cpu")
+    assert eager[2] in lazy[2]
+    assert_close(lazy[:2], eager[:2], rtol=1e-5, atol=0)
+    assert isinstance(lazy[3], float)

@@ -160,18 +160,67 @@ void LoadedExecutable::findChangedParameters() {
       isChanged[output.parameter] = true;
 }
 
+/// Calls `visit` with each part of a buffer that `command` writes.
+static void forEachWritten(const Executable &message, const Command &command,
+                           llvm::function_ref<void(const BufferRef &)> visit) {
+  switch (command.call_case()) {
+  case Command::kKernel: {
+    const KernelCall &call = command.kernel();
+    const auto &operands = message.kernels(call.kernel()).operands();
+    for (auto [operand, argument] : llvm::zip(operands, call.arguments()))
+      if (operand.written())
+        visit(argument);
+    return;
+  }
+  case Command::kMatmul:
+    return visit(command.matmul().c());
+  case Command::kConvolution: {
+    const ConvolutionCall &call = command.convolution();
+    if (call.kind() == ConvolutionCall::FORWARD)
+      return visit(call.output());
+    if (call.kind() == ConvolutionCall::BACKWARD_INPUT)
+      return visit(call.input());
+    visit(call.weight());
+    if (call.has_bias())
+      visit(call.bias());
+    return;
+  }
+  case Command::kAttention: {
+    const AttentionCall &call = command.attention();
+    if (call.backward()) {
+      visit(call.grad_query());
+      visit(call.grad_key());
+      return visit(call.grad_value());
+    }
+    visit(call.output());
+    return visit(call.log_sum());
+  }
+  case Command::kCopy:
+    return visit(command.copy().destination());
+  case Command::kFill:
+    return visit(command.fill().destination());
+  case Command::kHost:
+    llvm::for_each(command.host().outputs(), visit);
+    return;
+  case Command::kBoundsCheck:
+  case Command::CALL_NOT_SET:
+    return;
+  }
+}
+
 void LoadedExecutable::countHarmlessCommands() {
   auto isDonated = [&](const BufferRef &reference) {
     const Buffer &buffer = message.buffers(reference.buffer());
+    if (buffer.has_output())
+      return message.outputs(buffer.output()).has_donated_parameter();
     return buffer.has_parameter() && isChanged[buffer.parameter()];
   };
-  // A kernel's reads are treated as writes.
   auto isHarmless = [&](const Command &command) {
-    return command.has_bounds_check() ||
-           (command.has_kernel() &&
-            llvm::none_of(command.kernel().arguments(), isDonated)) ||
-           (command.has_host() &&
-            llvm::none_of(command.host().outputs(), isDonated));
+    bool isHarmless = true;
+    forEachWritten(message, command, [&](const BufferRef &written) {
+      isHarmless = isHarmless && !isDonated(written);
+    });
+    return isHarmless;
   };
   const auto &commands = message.commands();
   numHarmless = std::find_if_not(commands.begin(), commands.end(), isHarmless) -

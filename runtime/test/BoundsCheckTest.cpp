@@ -43,7 +43,8 @@ Outcome run(const Executable &message, std::vector<Index> indices) {
   Outcome outcome;
   float weight[2] = {1, 2};
   const void *parameters[] = {indices.data(), weight, outcome.donated};
-  void *outputs[] = {nullptr};
+  float other[2];
+  void *outputs[] = {nullptr, other};
   LtcRunArguments arguments{};
   arguments.parameters = const_cast<void *const *>(
       reinterpret_cast<const void *const *>(parameters));
@@ -97,6 +98,25 @@ TEST(BoundsCheck, SaysWhetherParametersAreIntact) {
   Outcome late = run(checkingProgram(INT64, /*copyFirst=*/true), wrong);
   EXPECT_EQ(late.parametersIntact, 0);
   EXPECT_EQ(late.donated[0], 1);
+}
+
+TEST(BoundsCheck, LeavesParametersIntactAfterOtherWrites) {
+  ProgramBuilder builder;
+  HostTensor indices(INT64, {5}), weight(FLOAT32, {2});
+  uint32_t checked = builder.parameter(indices);
+  uint32_t source = builder.parameter(weight);
+  uint32_t donated = builder.parameter(weight);
+  uint32_t out = builder.output(weight), other = builder.output(weight);
+  builder.message.mutable_outputs(0)->set_donated_parameter(2);
+  // Reads the donated parameter, and writes to memory of its own.
+  builder.copy(donated, other, 8);
+  builder.fill(other, 8);
+  builder.boundsCheck(checked, indices, -3, 3);
+  builder.copy(source, out, 8);
+  Outcome outcome = run(builder.message, std::vector<int64_t>(5, 8));
+  EXPECT_NE(outcome.error, "");
+  EXPECT_EQ(outcome.parametersIntact, 1);
+  EXPECT_EQ(outcome.donated[0], 7);
 }
 
 TEST(BoundsCheck, IsVerified) {

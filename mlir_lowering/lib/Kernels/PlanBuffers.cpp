@@ -6,8 +6,9 @@
 // * forwarding: an output that is an unchanged parameter isn't written at all;
 // * donation: an output may be written into the memory of a parameter marked
 //   `torch_ltc.donatable` if every other reader of that parameter runs before
-//   the writer, and the writer reads the parameter only at the element that it
-//   writes;
+//   the writer, the writer reads the parameter only at the element that it
+//   writes, and no bounds check follows: a run that fails must leave the
+//   parameters as they were, so that eager's kernels can report the error;
 // * reuse of an operand's arena range by a result, under the same condition;
 // * arena offsets: the largest buffers are placed first, each in the smallest
 //   gap that holds it between the buffers that live at the same time.
@@ -72,6 +73,8 @@ private:
     for (Operation &op : program.getBody().front().without_terminator()) {
       switch (getRole(&op)) {
       case OpRole::Call:
+        if (isa<ltc::CheckBoundsOp>(op))
+          lastCheck = int(calls.size());
         callNumber[&op] = calls.size();
         calls.push_back(&op);
         break;
@@ -247,6 +250,8 @@ private:
         getTensorBytes(argument.getType()) != getTensorBytes(result.getType()))
       return Death::Later;
     int writer = firstWriteOf(result.getDefiningOp());
+    if (writer <= lastCheck)
+      return Death::Later;
     auto read = lastRead.find(argument);
     int last = read == lastRead.end() ? -1 : read->second;
     if (last < writer && argument.getType() == result.getType())
@@ -434,6 +439,7 @@ private:
   WriteOverAnalysis writeOver;
   SmallVector<Operation *> calls;
   DenseMap<Operation *, int> callNumber;
+  int lastCheck = -1; ///< the number of the last bounds check
   DenseMap<Value, int> lastRead;
   /// Values that are written into the result of a later call (a join, the
   /// `finish` of a collective), with their byte offsets there.

@@ -106,3 +106,42 @@ func.func @join(%x: tensor<2x4xf32>, %ids: tensor<3xi64>, %w: tensor<4x4xf32>) -
   %y = ltc.matmul %whole, %w : (tensor<6x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
   return %y, %checked : tensor<6x4xf32>, tensor<3xi64>
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// A kernel before a check isn't written over a parameter, a later one is.
+// CHECK-LABEL: func.func @late_check
+// CHECK: ltc.kernel_call @both({{.*}}) {torch_ltc.places = [#ltc.place<output 0>, #ltc.place<arena {{.*}}>]}
+// CHECK: ltc.check_bounds
+// CHECK: ltc.kernel_call @double({{.*}}) {torch_ltc.aliases = array<i64: 0>, torch_ltc.places = [#ltc.place<parameter 1>]}
+func.func private @both(%x: tensor<64xi64>) -> (tensor<64xi64>, tensor<64xi64>) {
+  %e = tensor.empty() : tensor<64xi64>
+  %0:2 = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xi64>) outs(%e, %e : tensor<64xi64>, tensor<64xi64>) {
+  ^bb0(%a: i64, %o: i64, %p: i64):
+    %v = arith.addi %a, %a : i64
+    %w = arith.muli %a, %a : i64
+    linalg.yield %v, %w : i64, i64
+  } -> (tensor<64xi64>, tensor<64xi64>)
+  return %0#0, %0#1 : tensor<64xi64>, tensor<64xi64>
+}
+func.func private @double(%x: tensor<64xi64>) -> tensor<64xi64> {
+  %e = tensor.empty() : tensor<64xi64>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<64xi64>) outs(%e : tensor<64xi64>) {
+  ^bb0(%a: i64, %o: i64):
+    %v = arith.addi %a, %a : i64
+    linalg.yield %v : i64
+  } -> tensor<64xi64>
+  return %0 : tensor<64xi64>
+}
+func.func @late_check(%v: tensor<64xi64> {torch_ltc.donatable}, %w: tensor<64xi64> {torch_ltc.donatable})
+    -> (tensor<64xi64> {torch_ltc.updates = 0 : i64}, tensor<64xi64> {torch_ltc.updates = 1 : i64}, tensor<64xi64>) {
+  %new:2 = ltc.kernel_call @both(%v) : (tensor<64xi64>) -> (tensor<64xi64>, tensor<64xi64>)
+  %checked = ltc.check_bounds %new#1 in [0, 9) : tensor<64xi64>
+  %other = ltc.kernel_call @double(%w) : (tensor<64xi64>) -> tensor<64xi64>
+  %sum = ltc.kernel_call @double(%checked) : (tensor<64xi64>) -> tensor<64xi64>
+  return %new#0, %other, %sum : tensor<64xi64>, tensor<64xi64>, tensor<64xi64>
+}
