@@ -110,15 +110,23 @@ def _outcome(
         return error
 
 
+@pytest.mark.parametrize("is_moved", [True, False], ids=["moved", "created"])
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith(DRAWS)])
-def test_the_generator_after_known_values_that_are_rejected(name: str) -> None:
+def test_the_generator_after_known_values_that_are_rejected(
+    name: str, is_moved: bool
+) -> None:
     """Eager checks the values before it draws, or before each number (bernoulli)."""
     function, _, rejected = CASES[name]
 
     def error(device: str) -> tuple[str, torch.Tensor]:
         torch.manual_seed(0)
+        values = (
+            rejected.to(device)
+            if is_moved
+            else T(rejected.tolist(), dtype=rejected.dtype, device=device)
+        )
         with pytest.raises(RuntimeError) as raised:
-            function(rejected.to(device))
+            function(values)
         return str(raised.value), torch.get_rng_state()
 
     (lazy, state), (eager, expected) = error("lazy"), error("cpu")

@@ -70,15 +70,36 @@ at::Tensor torch_ltc::checked(const at::Tensor &value,
   return isInteger ? token : traceOp("aten::add.Tensor", {value, token});
 }
 
+/// Returns the data of `values`, or the data that it only views: a tensor from
+/// Python numbers is a view until the step ends. Null if it must be computed.
+static HostDataPtr knownData(const at::Tensor &values) {
+  TensorDataPtr tensor = tensorDataOf(values);
+  if (!tensor)
+    return nullptr;
+  if (HostDataPtr data = tensor->data())
+    return data;
+  static const OpRecord &view = getOpRecord("aten::view_copy");
+  torch::lazy::NodePtr node = tensor->value().node;
+  const GraphNode *source = asGraphNode(node.get());
+  while (source && !source->isData()) {
+    const auto *op = static_cast<const OpNode *>(source);
+    if (&op->record() != &view)
+      return nullptr;
+    source = asGraphNode(op->operandNode(0).get());
+  }
+  return source ? static_cast<const DataNode *>(source)->data() : nullptr;
+}
+
 bool torch_ltc::isRejected(
     const at::Tensor &values,
     c10::function_ref<bool(const at::Tensor &)> isValid) {
   constexpr int64_t kFewElements = 4096;
   if (values.numel() == 0 || values.numel() > kFewElements)
     return false;
-  TensorDataPtr tensor = tensorDataOf(values);
-  HostDataPtr data = tensor ? tensor->data() : nullptr;
-  return data && data->isReady() && !isValid(data->sharedTensor());
+  HostDataPtr data = knownData(values);
+  if (!data || !data->isReady())
+    return false;
+  return !isValid(data->sharedTensor().reshape(values.sizes()));
 }
 
 namespace {
@@ -268,14 +289,15 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
     return {
         traceOp("aten::clone", {input}),
         makeTensor(HostData::takeOver(at::ones(input.sizes(), maskOptions)))};
-  checkCast(at::typeMetaToScalarType(at::get_default_dtype()),
-            input.scalar_type());
   at::Tensor mask = drawn(
       [memory = denseMemoryLike(input, at::kBool),
        p](at::OptionalIntArrayRef sizes) {
         return memory.allocate(sizes).bernoulli_(1 - p);
       },
       [p] { return bernoulliText(1 - p); });
+  // Eager draws before it rejects the dtype.
+  checkCast(at::typeMetaToScalarType(at::get_default_dtype()),
+            input.scalar_type());
   return {scaledDropout(input, mask, 1 - p), mask};
 }
 
@@ -302,8 +324,7 @@ at::Tensor bernoulli(const at::Tensor &probabilities,
   if (isRejected(probabilities, [](const at::Tensor &p) {
         return p.min().item<double>() >= 0 && p.max().item<double>() <= 1;
       })) // draws for the elements before the first wrong one
-    at::bernoulli(tensorDataOf(probabilities)->data()->sharedTensor(),
-                  generator);
+    at::bernoulli(probabilities.cpu(), generator);
   auto options = at::TensorOptions().dtype(dtype == at::kDouble ? at::kDouble
                                                                 : at::kFloat);
   at::Tensor uniform = drawn(
