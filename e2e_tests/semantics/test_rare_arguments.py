@@ -61,6 +61,18 @@ def test_gradient_of_adaptive_pooling_at_other_indices() -> None:
     )
 
 
+@pytest.mark.parametrize("tier", ["compile", "interpret"])
+@pytest.mark.parametrize("padding", [-1, 1])
+def test_gradients_of_embeddings_ignore_rows_outside(padding: int, tier: str) -> None:
+    def program(gradient: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.embedding_dense_backward(
+            gradient, indices, 3, padding, False
+        )
+
+    with torch_ltc.config(tier=tier):
+        compare(program, torch.rand(6, 4), torch.tensor([0, 3, -1, 1, 1, -9]))
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("mode", [0, 1])
 def test_all_results_of_embedding_bag(mode: int, dtype: torch.dtype) -> None:

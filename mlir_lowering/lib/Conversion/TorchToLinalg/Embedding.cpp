@@ -45,7 +45,8 @@ static Value countLookups(OpLowering &op, Value indices, int64_t rows) {
       });
 }
 
-/// Adds whole rows one after the other.
+/// Adds whole rows one after the other. Like eager, ignores lookups outside the
+/// table.
 static LogicalResult lowerEmbeddingBackward(OpLowering &op,
                                             AtenEmbeddingDenseBackwardOp args) {
   Type dtype = op.resultDtype(), compute = computeDtypeOf(dtype);
@@ -64,7 +65,9 @@ static LogicalResult lowerEmbeddingBackward(OpLowering &op,
       [&](OpBuilder &nested, Location loc, ValueRange position, Value carried) {
         IndexBuilder b(nested, loc);
         TensorBuilder tensors(nested, loc);
-        Value row = b.fromElement(b.extract(indices, position), rows);
+        Value element = b.extract(indices, position);
+        Value row = b.fromElement(element, rows);
+        Value isInside = b.equal(row, b.toIndex(element));
         auto index = [&](int64_t value) -> OpFoldResult {
           return nested.getIndexAttr(value);
         };
@@ -90,9 +93,10 @@ static LogicalResult lowerEmbeddingBackward(OpLowering &op,
                   s.convert(inputs[0], op.dtype(args.getGradOutput()), compute);
               if (scale)
                 x = s.mul(x, scale);
+              // For an ignored lookup, add 0, which is cheaper than a branch
+              // in the loop.
+              x = s.select(isInside, x, s.integer(0));
               if (padding >= 0) {
-                // For the padding index, add 0, which is cheaper than a branch
-                // in the loop.
                 IndexBuilder positions(inner, loc);
                 Value isPadding =
                     positions.equal(row, positions.constant(padding));

@@ -74,8 +74,7 @@ Value IndexBuilder::fromElement(Value element, int64_t size) {
 }
 
 Value IndexBuilder::fromElement(Value element, int64_t size, int64_t last) {
-  Value index =
-      arith::IndexCastOp::create(builder, loc, builder.getIndexType(), element);
+  Value index = toIndex(element);
   Value zero = constant(0);
   Value wrapped = add(index, size);
   index = select(less(index, zero), wrapped, index);
@@ -84,6 +83,11 @@ Value IndexBuilder::fromElement(Value element, int64_t size, int64_t last) {
 
 Value IndexBuilder::toInteger(Value index) {
   return arith::IndexCastOp::create(builder, loc, builder.getI64Type(), index);
+}
+
+Value IndexBuilder::toIndex(Value element) {
+  return arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                    element);
 }
 
 Value IndexBuilder::extract(Value tensor, ValueRange indices) {

@@ -39,6 +39,7 @@ public:
   /// Like the overload above, but clamps the index to `last`.
   Value fromElement(Value element, int64_t size, int64_t last);
   Value toInteger(Value index);
+  Value toIndex(Value element);
 
   Value extract(Value tensor, ValueRange indices);
   Value insert(Value scalar, Value tensor, ValueRange indices);
