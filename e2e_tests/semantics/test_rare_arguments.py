@@ -61,6 +61,22 @@ def test_gradient_of_adaptive_pooling_at_other_indices() -> None:
     )
 
 
+@pytest.mark.parametrize("op", [torch.deg2rad, torch.rad2deg, F.hardtanh, F.relu6])
+def test_strides_of_results_with_one_element(op: Callable) -> None:
+    """Eager makes these results by `empty_like`, which keeps strides of dense tensors."""
+    compare(op, torch.rand(1, 2)[:, ::2])
+
+
+def test_strides_of_huber_loss() -> None:
+    def program(x: torch.Tensor, target: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.huber_loss(x.mT, target, reduction="none"),
+            F.huber_loss(x.mT[:1, :1], target[:1, :1], reduction="none"),
+        ]
+
+    compare(program, torch.rand(3, 4), torch.rand(4, 3))
+
+
 @pytest.mark.parametrize("tier", ["compile", "interpret"])
 @pytest.mark.parametrize("padding", [-1, 1])
 def test_gradients_of_embeddings_ignore_rows_outside(padding: int, tier: str) -> None:
