@@ -375,8 +375,6 @@ LOOPS: dict[str, Loop] = {
 #: Loops that compile more programs if the loss is read before the backward pass, with the
 #: reason why the program of gradients isn't generalized.
 CONSTANT_IF_CUT = {
-    "frames of a signal": "the signal's length isn't a function of the number of frames",
-    "windows": "the number of windows is a quotient of a constant and their distance",
     "a box cut out": "sizes of the convolution's gradient are constants near the bound",
 }
 

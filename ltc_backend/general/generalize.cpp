@@ -1,6 +1,6 @@
 //===- generalize.cpp - Symbols and expressions from traces ---------------===//
 
-#include "general/number_slots.h"
+#include "general/part_numbers.h"
 #include "general/slice_bounds.h"
 
 #include <algorithm>
@@ -22,10 +22,6 @@ constexpr size_t kMaxCandidates = 48;
 /// and the length of `x[::2]` as a quotient only if larger numbers come first.
 enum class NumberOrder : uint8_t { Nodes, FromSmallest, FromLargest };
 
-SizeTerm sizeTerm(uint32_t size) {
-  return {.kind = SizeTerm::Kind::Size, .index = size};
-}
-
 } // namespace
 
 namespace torch_ltc {
@@ -42,7 +38,8 @@ public:
   /// numbers are fitted.
   Generalization(GeneralGraph &graph, Relations relations, Relations arguments,
                  bool asMultiples, Bounds boundsVary, NumberOrder order)
-      : graph(graph), columns(*graph.base, graph.traces), relations(relations),
+      : graph(graph), columns(*graph.base, graph.traces),
+        parts(*graph.base, columns, graph.slots), relations(relations),
         arguments(arguments), asMultiples(asMultiples), boundsVary(boundsVary),
         order(order) {}
 
@@ -55,9 +52,15 @@ public:
                         /*withPaddedLengths=*/boundsVary != Bounds::Constant,
                         /*withInferredSizes=*/order != NumberOrder::Nodes);
     graph.slots = std::move(found.slots);
-    bounds = findSliceBounds(*graph.base, columns, graph.slots, boundsVary);
+    const std::vector<GradientSize> gradients =
+        findGradientSizes(*graph.base, columns, graph.slots);
+    bounds = findSliceBounds(*graph.base, columns, graph.slots, gradients,
+                             boundsVary);
+    isFitted.resize(graph.slots.size());
+    fitGradients(gradients);
     fitParameters();
     others = symbols;
+    others.insert(others.end(), derived.begin(), derived.end());
     if (order != NumberOrder::Nodes)
       fitBySize();
     fitNodes();
@@ -67,10 +70,7 @@ public:
 
 private:
   Column columnOf(const NumberSlot &slot) const {
-    Column column;
-    for (const TraceNumbers &trace : graph.traces)
-      column.push_back(graph.numberOf(slot, trace));
-    return column;
+    return numbersOf(columns, slot);
   }
 
   static bool isConstant(const Column &column) {
@@ -118,21 +118,64 @@ private:
     std::vector<uint32_t> slots;
     for (uint32_t i = 0; i < graph.slots.size(); ++i)
       if (graph.slots[i].kind == NumberSlot::Kind::ParameterSize &&
-          !isFittedBySize(graph.slots[i]))
+          !isFitted[i] && !isFittedBySize(graph.slots[i]))
         slots.push_back(i);
     std::ranges::stable_sort(slots, {}, [&](uint32_t i) {
       return graph.numberOf(graph.slots[i], graph.traces.front());
     });
-    for (uint32_t i : slots) {
-      Column column = columnOf(graph.slots[i]);
-      auto value = bounds.sizes.contains(graph.slots[i].index)
-                       ? fitBound(column)
-                       : fitParameterSize(column, symbols, relations);
-      if (!value && relations == Relations::Many)
-        if (auto size = columns.computedSize(graph.slots[i].node, column))
-          value = SizeExpression::of(sizeTerm(*size));
-      graph.slots[i].value = value ? *value : addSymbol(i, column);
+    std::ranges::for_each(slots, [&](uint32_t i) { fitParameter(i); });
+  }
+
+  void fitParameter(uint32_t slot) {
+    Column column = columnOf(graph.slots[slot]);
+    std::optional<SizeExpression> value = fitDerived(column);
+    if (!value)
+      value = bounds.sizes.contains(graph.slots[slot].index)
+                  ? fitBound(column)
+                  : fitParameterSize(column, symbols, relations);
+    if (!value && relations == Relations::Many)
+      if (auto size = columns.computedSize(graph.slots[slot].node, column))
+        value = SizeExpression::of(sizeTerm(*size));
+    graph.slots[slot].value = value ? *value : addSymbol(slot, column);
+  }
+
+  /// Fits the numbers from which the sizes of gradients follow, and makes these
+  /// sizes terms.
+  void fitGradients(c10::ArrayRef<GradientSize> gradients) {
+    for (const GradientSize &gradient : gradients) {
+      for (uint32_t slot : gradient.slots())
+        if (!isFitted[slot])
+          fitGradientNumber(slot);
+      if (fitDerived(gradient.values))
+        continue;
+      SizeExpression size = expressionOf(gradient, graph.slots, graph.derived);
+      derived.push_back({.term = {.kind = SizeTerm::Kind::Derived,
+                                  .index = uint32_t(graph.derived.size())},
+                         .values = gradient.values});
+      graph.derived.push_back(std::move(size));
     }
+  }
+
+  void fitGradientNumber(uint32_t slot) {
+    isFitted[slot] = true;
+    if (graph.slots[slot].kind == NumberSlot::Kind::ParameterSize)
+      return fitParameter(slot);
+    Column column = columnOf(graph.slots[slot]);
+    if (isConstant(column) &&
+        !bounds.integers.contains(graph.slots[slot].index))
+      graph.slots[slot].value = SizeExpression::constant(column[0]);
+    else if (auto value = fitBound(column))
+      graph.slots[slot].value = *value;
+    else
+      graph.slots[slot].value = addSymbol(slot, column);
+  }
+
+  /// Returns the size of a gradient with these values if there is one.
+  std::optional<SizeExpression> fitDerived(const Column &column) const {
+    for (const SizeCandidate &size : derived)
+      if (size.values == column)
+        return SizeExpression::of(size.term);
+    return std::nullopt;
   }
 
   /// Returns the symbol with these values if there is one: tensors that are
@@ -163,7 +206,7 @@ private:
   void fitBySize() {
     std::vector<std::pair<int64_t, uint32_t>> bySize;
     for (uint32_t i = 0; i < graph.slots.size(); ++i) {
-      if (!isFittedBySize(graph.slots[i]))
+      if (isFitted[i] || !isFittedBySize(graph.slots[i]))
         continue;
       Column column = columnOf(graph.slots[i]);
       int64_t size = std::accumulate(column.begin(), column.end(), int64_t(0));
@@ -205,7 +248,7 @@ private:
       std::optional<std::vector<std::vector<SizeCandidate>>> operands;
       for (; slot < graph.slots.size() && graph.slots[slot].node == i; ++slot) {
         NumberSlot &number = graph.slots[slot];
-        if (number.kind == NumberSlot::Kind::ParameterSize ||
+        if (number.kind == NumberSlot::Kind::ParameterSize || isFitted[slot] ||
             isFittedBySize(number))
           continue;
         Column column = columnOf(number);
@@ -241,13 +284,13 @@ private:
     if (length.kind != NumberSlot::Kind::ResultSize ||
         hasSizesFromScalars(graph.base->nodes[length.node]))
       return false;
-    bool isPad = isPadded(length);
+    bool isPad = parts.isPadded(length);
     bool areFound = true;
     for (const NumberSlot &other : graph.slots)
       if (other.node == length.node &&
           other.kind == NumberSlot::Kind::Integer && areFound &&
           !isFittedBySize(other) && !isStep(other) &&
-          (!isPad || otherPad(length, columnOf(other))))
+          (!isPad || parts.otherPad(length, columnOf(other))))
         areFound = bool(fitArgument(columnOf(other), operands, others,
                                     std::min(arguments, Relations::Some)));
     return areFound;
@@ -266,13 +309,15 @@ private:
         bounds.integers.contains(number.index))
       return fitBound(column);
     bool isPaddedLength = number.kind == NumberSlot::Kind::ResultSize &&
-                          isPadded(number) && !columns.varies(number.index);
+                          parts.isPadded(number) &&
+                          !columns.varies(number.index);
     if (isPaddedLength && boundsVary != Bounds::Constant)
       return std::nullopt; // a symbol
     auto value = fitArgument(column, operands, others, arguments);
     if (value || number.kind != NumberSlot::Kind::Integer)
       return value;
-    return isPadded(number) ? fitPad(number, column) : fitEnd(number, column);
+    return parts.isPadded(number) ? parts.fitPad(number, column)
+                                  : parts.fitEnd(number, column);
   }
 
   /// Returns the expression of an integer that follows from the sizes of a view
@@ -293,99 +338,6 @@ private:
             columns.sizes(size) == column)
           return SizeExpression::of(sizeTerm(size));
     return std::nullopt;
-  }
-
-  bool isPadded(const NumberSlot &number) const {
-    return graph.base->nodes[number.node].record->shapeRule ==
-           ShapeRule::constant_padShape;
-  }
-
-  /// Returns the negated pad at the other end of the dimension of `length`, if
-  /// that pad is the same in all traces. `pad`: the pad at one end.
-  std::optional<int64_t> otherPad(const NumberSlot &length,
-                                  const Column &pad) const {
-    Column sizes = columns.sizes(
-        columns.operandSize(graph.base->nodes[length.node], length.place));
-    Column lengths = columnOf(length);
-    int64_t other = pad[0] - (lengths[0] - sizes[0]);
-    for (size_t i = 1; i < pad.size(); ++i)
-      if (pad[i] - (lengths[i] - sizes[i]) != other)
-        return std::nullopt;
-    return other;
-  }
-
-  /// Expresses a pad as the padded length minus the operand's length minus the
-  /// pad at the other end.
-  std::optional<SizeExpression> fitPad(const NumberSlot &number,
-                                       const Column &column) const {
-    for (const NumberSlot &length : graph.slots) {
-      if (length.node != number.node ||
-          length.kind != NumberSlot::Kind::ResultSize)
-        continue;
-      std::optional<int64_t> other = otherPad(length, column);
-      SizeExpression pad = length.value;
-      if (!other || pad.isConstant() || pad.addend || isItself(length))
-        continue;
-      uint32_t size =
-          columns.operandSize(graph.base->nodes[length.node], length.place);
-      pad.addend = sizeTerm(size);
-      pad.sign = -1;
-      pad.offset += *other;
-      return pad;
-    }
-    return std::nullopt;
-  }
-
-  /// Whether the length's expression is the length itself.
-  static bool isItself(const NumberSlot &length) {
-    return std::ranges::any_of(length.value.product, [&](SizeTerm term) {
-      return term == sizeTerm(length.index);
-    });
-  }
-
-  /// Expresses the end of a slice as its length plus its start. The size of the
-  /// result isn't known when the arguments are computed, but the terms of its
-  /// expression are.
-  std::optional<SizeExpression> fitEnd(const NumberSlot &number,
-                                       const Column &column) const {
-    if (graph.base->nodes[number.node].record->shapeRule !=
-        ShapeRule::sliceShape)
-      return std::nullopt;
-    auto ofNode = std::ranges::equal_range(graph.slots, number.node, {},
-                                           &NumberSlot::node);
-    for (const NumberSlot &length : ofNode)
-      for (const NumberSlot &start : ofNode)
-        if (length.kind == NumberSlot::Kind::ResultSize &&
-            start.kind == number.kind && start.index < number.index)
-          if (auto end = sumOf(length, start))
-            if (isSum(column, columnOf(length), columnOf(start)))
-              return end;
-    return std::nullopt;
-  }
-
-  static bool isSum(const Column &sum, const Column &a, const Column &b) {
-    for (size_t i = 0; i < sum.size(); ++i)
-      if (sum[i] != a[i] + b[i])
-        return false;
-    return true;
-  }
-
-  /// Returns the sum of two fitted slots, or none if a SizeExpression can't
-  /// represent it.
-  std::optional<SizeExpression> sumOf(const NumberSlot &length,
-                                      const NumberSlot &start) const {
-    SizeExpression sum = length.value;
-    if (sum.addend || isItself(length))
-      return std::nullopt;
-    if (start.value.isConstant()) {
-      sum.offset += start.value.offset;
-      return sum;
-    }
-    if (sum.isConstant() || !start.value.isTerm())
-      return std::nullopt;
-    sum.addend = start.value.product[0];
-    sum.sign = 1;
-    return sum;
   }
 
   /// Makes the node's sizes available to the expressions of later arguments.
@@ -419,13 +371,15 @@ private:
 
   GeneralGraph &graph;
   TraceColumns columns;
+  PartNumbers parts;
   Relations relations;
   Relations arguments;
   bool asMultiples;
   Bounds boundsVary;
   NumberOrder order;
   SliceBounds bounds;
-  std::vector<SizeCandidate> symbols, others;
+  std::vector<bool> isFitted; // by slot: whether `fitGradients` fitted it
+  std::vector<SizeCandidate> symbols, derived, others;
 };
 
 } // namespace torch_ltc

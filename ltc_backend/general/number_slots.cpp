@@ -124,6 +124,12 @@ NumberSlots torch_ltc::findNumberSlots(const GraphSnapshot &base,
   return SlotFinder(base, columns, withPaddedLengths, withInferredSizes).run();
 }
 
+Column torch_ltc::numbersOf(const TraceColumns &columns,
+                            const NumberSlot &slot) {
+  return slot.kind == NumberSlot::Kind::Integer ? columns.integers(slot.index)
+                                                : columns.sizes(slot.index);
+}
+
 bool torch_ltc::isInferredSize(const GraphSnapshot &base,
                                const NumberSlot &slot) {
   return slot.kind == NumberSlot::Kind::ResultSize &&

@@ -32,6 +32,9 @@ NumberSlots findNumberSlots(const GraphSnapshot &base,
                             const TraceColumns &columns, bool withPaddedLengths,
                             bool withInferredSizes);
 
+/// The slot's number in each trace.
+Column numbersOf(const TraceColumns &columns, const NumberSlot &slot);
+
 /// Whether the slot is a size that a view infers.
 bool isInferredSize(const GraphSnapshot &base, const NumberSlot &slot);
 

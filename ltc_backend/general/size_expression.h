@@ -35,6 +35,10 @@ struct SizeTerm {
   friend bool operator==(const SizeTerm &, const SizeTerm &) = default;
 };
 
+inline SizeTerm sizeTerm(uint32_t size) {
+  return {.kind = SizeTerm::Kind::Size, .index = size};
+}
+
 /// The values of all terms.
 struct TermValues {
   c10::ArrayRef<int64_t> symbols, derived, sizes;

@@ -21,7 +21,10 @@ public:
         parameterSizes.push_back(&slot);
   }
 
-  SliceBounds run() {
+  SliceBounds run(c10::ArrayRef<GradientSize> gradients) {
+    for (const GradientSize &gradient : gradients)
+      if (gradient.whole)
+        addBoundOf(gradient.whole->first, gradient.whole->second);
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
       const SnapshotNode &node = base.nodes[i];
       if (!node.record)
@@ -31,8 +34,7 @@ public:
         addBoundsOfPart({.position = i, .index = 0}, node);
       else if (node.record->shapeRule == ShapeRule::slice_scatterShape)
         addBoundsOfPart(base.operands[node.firstOperand + 1], node);
-      else if (node.record->shapeRule == ShapeRule::slice_backwardShape ||
-               node.record->shapeRule == ShapeRule::unfold_backwardShape)
+      else if (isGradientOfPart(node))
         addBoundsOfGradient(i);
       else if (hasWindows(node))
         addBoundsOfPart({.position = i, .index = 0}, node);
@@ -48,6 +50,13 @@ public:
   }
 
 private:
+  /// Whether the op is the gradient of a slice or of windows, with an argument
+  /// `input_sizes`.
+  static bool isGradientOfPart(const SnapshotNode &node) {
+    return node.record->shapeRule == ShapeRule::slice_backwardShape ||
+           node.record->shapeRule == ShapeRule::unfold_backwardShape;
+  }
+
   /// Whether a window moves over the spatial dimensions of the op's first
   /// operand. If the window's size, distance or position varies, a constant
   /// size of the operand bounds it.
@@ -124,8 +133,23 @@ private:
   /// Adds the integer at place `dim` of the node's list of sizes.
   void addIntegerBound(uint32_t position, uint32_t dim) {
     const NumberSlot *slot = integerSlot(position, dim);
-    if (slot && bounds.integers.insert(slot->index).second)
+    if (slot && bounds.integers.insert(slot->index).second) {
       addEqualSizes(base.nodes[position].shapes[0].size(dim));
+      addEqualGradients(base.nodes[position].shapes[0].sizes(), dim);
+    }
+  }
+
+  /// In the modes from `Equal`, adds the same size of other gradients of this
+  /// shape, which may be added to the bounded one: `x[:1]` is a part of the
+  /// same x as `x[:n]`.
+  void addEqualGradients(c10::ArrayRef<int64_t> whole, uint32_t dim) {
+    if (mode < Bounds::Equal)
+      return;
+    for (uint32_t i = 0; i < base.nodes.size(); ++i)
+      if (base.nodes[i].record && isGradientOfPart(base.nodes[i]) &&
+          base.nodes[i].shapes[0].sizes() == whole)
+        if (const NumberSlot *slot = integerSlot(i, dim))
+          bounds.integers.insert(slot->index);
   }
 
   /// Returns the slot of the integer at place `dim` of the node's list of
@@ -289,8 +313,9 @@ private:
 SliceBounds torch_ltc::findSliceBounds(const GraphSnapshot &base,
                                        const TraceColumns &columns,
                                        c10::ArrayRef<NumberSlot> slots,
+                                       c10::ArrayRef<GradientSize> gradients,
                                        Bounds bounds) {
   if (bounds == Bounds::Constant)
     return {};
-  return BoundFinder(base, columns, slots, bounds).run();
+  return BoundFinder(base, columns, slots, bounds).run(gradients);
 }

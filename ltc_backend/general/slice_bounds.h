@@ -12,8 +12,7 @@
 #ifndef TORCH_LTC_GENERAL_SLICE_BOUNDS_H
 #define TORCH_LTC_GENERAL_SLICE_BOUNDS_H
 
-#include "general/general_graph.h"
-#include "general/trace_columns.h"
+#include "general/gradient_sizes.h"
 
 #include <map>
 #include <set>
@@ -59,10 +58,13 @@ struct SliceBounds {
 /// size. In a program of gradients, the bound may be an integer argument of an
 /// `expand`, or one of the `input_sizes` of a `slice_backward`. Mode `Operands`
 /// adds the sizes of the operands of ops with a varying argument. Sizes that
-/// the user has marked as static are left out. `slots`: the graph's slots.
+/// the user has marked as static are left out. `slots`: the graph's slots;
+/// `gradients`: the sizes of gradients that windows and paddings determine.
 SliceBounds findSliceBounds(const GraphSnapshot &base,
                             const TraceColumns &columns,
-                            c10::ArrayRef<NumberSlot> slots, Bounds bounds);
+                            c10::ArrayRef<NumberSlot> slots,
+                            c10::ArrayRef<GradientSize> gradients,
+                            Bounds bounds);
 
 } // namespace torch_ltc
 

@@ -33,6 +33,13 @@ std::optional<SizeCandidate> TraceColumns::varying(uint32_t size) const {
   return differs ? std::optional(candidate) : std::nullopt;
 }
 
+Column TraceColumns::integers(uint32_t integer) const {
+  Column column;
+  for (const TraceNumbers &trace : traces)
+    column.push_back(trace.integers[integer]);
+  return column;
+}
+
 bool TraceColumns::integerVaries(uint32_t integer) const {
   return std::ranges::any_of(traces, [&](const TraceNumbers &trace) {
     return trace.integers[integer] != traces.front().integers[integer];

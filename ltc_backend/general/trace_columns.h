@@ -21,6 +21,7 @@ public:
   /// The size with its values if these differ between traces, else none.
   std::optional<SizeCandidate> varying(uint32_t size) const;
   bool varies(uint32_t size) const { return varying(size).has_value(); }
+  Column integers(uint32_t integer) const;
   bool integerVaries(uint32_t integer) const;
 
   /// The index of the first size of a node, or of one of its results.

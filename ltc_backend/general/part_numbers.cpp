@@ -1,0 +1,92 @@
+//===- part_numbers.cpp - Ends of slices and pads -------------------------===//
+
+#include "general/part_numbers.h"
+
+#include <algorithm>
+
+using namespace torch_ltc;
+
+/// Whether the length's expression is the length itself.
+static bool isItself(const NumberSlot &length) {
+  return std::ranges::any_of(length.value.product, [&](SizeTerm term) {
+    return term == sizeTerm(length.index);
+  });
+}
+
+static bool isSum(const Column &sum, const Column &a, const Column &b) {
+  for (size_t i = 0; i < sum.size(); ++i)
+    if (sum[i] != a[i] + b[i])
+      return false;
+  return true;
+}
+
+/// Returns the sum of two fitted slots, or none if a SizeExpression can't
+/// represent it.
+static std::optional<SizeExpression> sumOf(const NumberSlot &length,
+                                           const NumberSlot &start) {
+  SizeExpression sum = length.value;
+  if (sum.addend || isItself(length))
+    return std::nullopt;
+  if (start.value.isConstant()) {
+    sum.offset += start.value.offset;
+    return sum;
+  }
+  if (sum.isConstant() || !start.value.isTerm())
+    return std::nullopt;
+  sum.addend = start.value.product[0];
+  sum.sign = 1;
+  return sum;
+}
+
+bool PartNumbers::isPadded(const NumberSlot &number) const {
+  return base.nodes[number.node].record->shapeRule ==
+         ShapeRule::constant_padShape;
+}
+
+std::optional<int64_t> PartNumbers::otherPad(const NumberSlot &length,
+                                             const Column &pad) const {
+  Column sizes =
+      columns.sizes(columns.operandSize(base.nodes[length.node], length.place));
+  Column lengths = numbersOf(columns, length);
+  int64_t other = pad[0] - (lengths[0] - sizes[0]);
+  for (size_t i = 1; i < pad.size(); ++i)
+    if (pad[i] - (lengths[i] - sizes[i]) != other)
+      return std::nullopt;
+  return other;
+}
+
+std::optional<SizeExpression> PartNumbers::fitPad(const NumberSlot &number,
+                                                  const Column &column) const {
+  for (const NumberSlot &length : slots) {
+    if (length.node != number.node ||
+        length.kind != NumberSlot::Kind::ResultSize)
+      continue;
+    std::optional<int64_t> other = otherPad(length, column);
+    SizeExpression pad = length.value;
+    if (!other || pad.isConstant() || pad.addend || isItself(length))
+      continue;
+    pad.addend =
+        sizeTerm(columns.operandSize(base.nodes[length.node], length.place));
+    pad.sign = -1;
+    pad.offset += *other;
+    return pad;
+  }
+  return std::nullopt;
+}
+
+std::optional<SizeExpression> PartNumbers::fitEnd(const NumberSlot &number,
+                                                  const Column &column) const {
+  if (base.nodes[number.node].record->shapeRule != ShapeRule::sliceShape)
+    return std::nullopt;
+  auto ofNode =
+      std::ranges::equal_range(slots, number.node, {}, &NumberSlot::node);
+  for (const NumberSlot &length : ofNode)
+    for (const NumberSlot &start : ofNode)
+      if (length.kind == NumberSlot::Kind::ResultSize &&
+          start.kind == number.kind && start.index < number.index)
+        if (auto end = sumOf(length, start))
+          if (isSum(column, numbersOf(columns, length),
+                    numbersOf(columns, start)))
+            return end;
+  return std::nullopt;
+}
