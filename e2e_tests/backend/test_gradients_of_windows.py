@@ -37,6 +37,16 @@ def _transposed(n: Draw, x: Tensor, w: Tensor) -> Tensor:
     )
 
 
+def _spectrum(n: Draw, x: Tensor) -> Tensor:
+    length = n(16, 40)
+    frames = torch.stft(x, length, n(4, 15), return_complex=True)
+    return torch.view_as_real(frames)
+
+
+def _spectrum_of_overlaps(n: Draw, x: Tensor) -> Tensor:
+    return torch.view_as_real(torch.stft(x, 32, n(2, 31), return_complex=True))
+
+
 #: The operands of each function, which draws the numbers of its windows.
 FUNCTIONS: dict[str, tuple[tuple[Tensor, ...], Callable[..., Tensor]]] = {
     "strides of convolutions": (
@@ -83,6 +93,12 @@ FUNCTIONS: dict[str, tuple[tuple[Tensor, ...], Callable[..., Tensor]]] = {
     "windows of a signal": (
         (SIGNAL,),
         lambda n, x: x.unfold(0, n(20, 40), n(2, 19)).mean(1),
+    ),
+    "spectra": ((SIGNAL,), _spectrum),
+    "spectra of overlaps": ((SIGNAL,), _spectrum_of_overlaps),
+    "kernels with half as much padding": (
+        (IMAGES, FILTERS),
+        lambda n, x, w: F.conv2d(x, w[..., : 2 * (k := n(1, 3)) + 1], padding=(3, k)),
     ),
     "parts of one matrix": (
         (MATRIX,),

@@ -143,17 +143,29 @@ private:
   /// sizes terms.
   void fitGradients(c10::ArrayRef<GradientSize> gradients) {
     for (const GradientSize &gradient : gradients) {
+      if (!gradient.varies() && !isBounded(gradient))
+        continue;
       for (uint32_t slot : gradient.slots())
         if (!isFitted[slot])
           fitGradientNumber(slot);
       if (fitDerived(gradient.values))
         continue;
       SizeExpression size = expressionOf(gradient, graph.slots, graph.derived);
+      if (size.isConstant())
+        continue;
       derived.push_back({.term = {.kind = SizeTerm::Kind::Derived,
                                   .index = uint32_t(graph.derived.size())},
                          .values = gradient.values});
       graph.derived.push_back(std::move(size));
     }
+  }
+
+  /// Whether the gradient's size follows from a constant size that bounds it.
+  bool isBounded(const GradientSize &gradient) const {
+    return std::ranges::any_of(gradient.slots(), [&](uint32_t slot) {
+      return graph.slots[slot].kind == NumberSlot::Kind::ParameterSize &&
+             bounds.sizes.contains(graph.slots[slot].index);
+    });
   }
 
   void fitGradientNumber(uint32_t slot) {
@@ -178,9 +190,11 @@ private:
     return std::nullopt;
   }
 
-  /// Returns the symbol with these values if there is one: tensors that are
-  /// indexed together have the same bound.
+  /// Returns the symbol, or the size of a gradient, with these values if there
+  /// is one: tensors that are indexed together have the same bound.
   std::optional<SizeExpression> fitBound(const Column &column) const {
+    if (auto value = fitDerived(column))
+      return value;
     for (const SizeCandidate &symbol : symbols)
       if (valuesOf(symbol) == column)
         return sizeOf(symbol);

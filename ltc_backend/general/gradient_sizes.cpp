@@ -178,11 +178,8 @@ private:
       size.sum.push_back(std::move(summand));
   }
 
-  /// Keeps the size if it varies and the relation holds in all traces.
+  /// Keeps the size if the relation holds in all traces.
   void finish() {
-    auto [least, most] = std::ranges::minmax(size.values);
-    if (least == most)
-      return;
     for (size_t trace = 0; trace < size.values.size(); ++trace)
       if (valueIn(trace) != size.values[trace])
         return;
@@ -343,6 +340,11 @@ private:
 };
 
 } // namespace
+
+bool GradientSize::varies() const {
+  auto [least, most] = std::ranges::minmax(values);
+  return least != most;
+}
 
 c10::SmallVector<uint32_t, 8> GradientSize::slots() const {
   c10::SmallVector<uint32_t, 8> result;

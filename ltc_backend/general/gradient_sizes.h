@@ -36,13 +36,14 @@ struct GradientSize {
   std::optional<uint32_t> divisorSlot; ///< replaces `divisor`
   int64_t offset = 0;
 
+  /// Whether the size differs between traces.
+  bool varies() const;
   /// The slots of all numbers.
   c10::SmallVector<uint32_t, 8> slots() const;
 };
 
-/// Returns the sizes of gradients that differ between traces and that follow,
-/// in all traces, from the other numbers of the op; those of the model's first
-/// layers come first.
+/// Returns the sizes of gradients that follow, in all traces, from the other
+/// numbers of the op; those of the model's first layers come first.
 std::vector<GradientSize> findGradientSizes(const GraphSnapshot &base,
                                             const TraceColumns &columns,
                                             c10::ArrayRef<NumberSlot> slots);

@@ -4,6 +4,7 @@
 
 #include "general/size_sources.h"
 
+#include <algorithm>
 #include <numeric>
 #include <tuple>
 
@@ -23,7 +24,7 @@ public:
 
   SliceBounds run(c10::ArrayRef<GradientSize> gradients) {
     for (const GradientSize &gradient : gradients)
-      if (gradient.whole)
+      if (gradient.whole && gradient.varies())
         addBoundOf(gradient.whole->first, gradient.whole->second);
     for (uint32_t i = 0; i < base.nodes.size(); ++i) {
       const SnapshotNode &node = base.nodes[i];
@@ -46,10 +47,20 @@ public:
         if (slot.kind == NumberSlot::Kind::Integer &&
             columns.integerVaries(slot.index))
           addSizesOfOperands(slot.node);
+    for (const GradientSize &gradient : gradients)
+      if (gradient.whole && isBound(gradient.values.front()))
+        addBoundOf(gradient.whole->first, gradient.whole->second);
     return std::move(bounds);
   }
 
 private:
+  /// Whether an integer that bounds slices has this value.
+  bool isBound(int64_t size) const {
+    return std::ranges::any_of(bounds.integers, [&](uint32_t integer) {
+      return columns.integers(integer).front() == size;
+    });
+  }
+
   /// Whether the op is the gradient of a slice or of windows, with an argument
   /// `input_sizes`.
   static bool isGradientOfPart(const SnapshotNode &node) {
@@ -135,33 +146,37 @@ private:
     const NumberSlot *slot = integerSlot(position, dim);
     if (slot && bounds.integers.insert(slot->index).second) {
       addEqualSizes(base.nodes[position].shapes[0].size(dim));
-      addEqualGradients(base.nodes[position].shapes[0].sizes(), dim);
+      addEqualIntegers(base.nodes[position].shapes[0].size(dim), 0);
     }
   }
 
-  /// In the modes from `Equal`, adds the same size of other gradients of this
-  /// shape, which may be added to the bounded one: `x[:1]` is a part of the
-  /// same x as `x[:n]`.
-  void addEqualGradients(c10::ArrayRef<int64_t> whole, uint32_t dim) {
+  /// In the modes from `Equal`, adds the integers of the nodes from `first`
+  /// that equal the bound `size`: gradients of `x[:1]` and `x[:n]`, which may
+  /// be added, have the same `input_sizes`.
+  void addEqualIntegers(int64_t size, uint32_t first) {
     if (mode < Bounds::Equal)
       return;
-    for (uint32_t i = 0; i < base.nodes.size(); ++i)
-      if (base.nodes[i].record && isGradientOfPart(base.nodes[i]) &&
-          base.nodes[i].shapes[0].sizes() == whole)
-        if (const NumberSlot *slot = integerSlot(i, dim))
-          bounds.integers.insert(slot->index);
+    for (const NumberSlot &slot : slots)
+      if (slot.kind == NumberSlot::Kind::Integer && slot.node >= first &&
+          !columns.integerVaries(slot.index) &&
+          columns.integers(slot.index).front() == size)
+        bounds.integers.insert(slot.index);
   }
 
   /// Returns the slot of the integer at place `dim` of the node's list of
   /// sizes; null if that integer varies or isn't the result's size.
   const NumberSlot *integerSlot(uint32_t position, uint32_t dim) const {
+    const int64_t size = base.nodes[position].shapes[0].size(dim);
+    const Word *words = base.nodes[position].attributes->words.data();
+    const bool isRange =
+        base.nodes[position].record->shapeRule == ShapeRule::arangeShape;
     AttributeReader reader(base.nodes[position].attributes->words);
     while (!reader.atEnd()) {
       Attribute attribute = reader.next();
-      if (attribute.tag != Tag::integers)
+      const bool isEnd = isRange && attribute.tag == Tag::integer &&
+                         attribute.integer() == size;
+      if (attribute.tag != Tag::integers && !isEnd)
         continue;
-      const int64_t size = base.nodes[position].shapes[0].size(dim);
-      const Word *words = base.nodes[position].attributes->words.data();
       const size_t place = attribute.payload - words + dim;
       for (const NumberSlot &slot : slots)
         if (slot.node == position && slot.kind == NumberSlot::Kind::Integer &&
@@ -278,10 +293,23 @@ private:
     }
   }
 
+  /// Whether the op repeats or reflects elements at the borders of its operand.
+  bool isPadded(ResultRef ref) const {
+    const SnapshotNode &node = base.nodes[ref.position];
+    return node.numOperands == 1 && node.record->arguments.size() == 2 &&
+           node.record->arguments[1].name == "padding";
+  }
+
   /// Adds the integer that gives dimension `dim` of `ref`, or the sizes from
   /// which it follows in a view.
   void addBoundsWithoutSource(ResultRef ref, uint32_t dim, int64_t multiple) {
     std::optional<ViewedDims> viewed = viewedDims(base, ref, dim);
+    if (!viewed && isPadded(ref)) {
+      bounds.computedSizes.insert(columns.firstSize(ref) + dim);
+      addEqualIntegers(base.shape(ref).size(dim), ref.position + 1);
+      return addBoundOf(base.operands[base.nodes[ref.position].firstOperand],
+                        dim);
+    }
     if (!viewed) {
       if (ref.index == 0)
         addIntegerBound(ref.position, dim);
