@@ -39,12 +39,15 @@ def _transposed(n: Draw, x: Tensor, w: Tensor) -> Tensor:
 
 def _spectrum(n: Draw, x: Tensor) -> Tensor:
     length = n(16, 40)
-    frames = torch.stft(x, length, n(4, 15), return_complex=True)
+    window = torch.ones(length, device=x.device)
+    frames = torch.stft(x, length, n(4, 15), window=window, return_complex=True)
     return torch.view_as_real(frames)
 
 
 def _spectrum_of_overlaps(n: Draw, x: Tensor) -> Tensor:
-    return torch.view_as_real(torch.stft(x, 32, n(2, 31), return_complex=True))
+    window = torch.ones(32, device=x.device)
+    frames = torch.stft(x, 32, n(2, 31), window=window, return_complex=True)
+    return torch.view_as_real(frames)
 
 
 #: The operands of each function, which draws the numbers of its windows.
@@ -120,5 +123,27 @@ def test_compiles_few_programs(name: str) -> None:
             loss.item()
             loss.backward()
             results.append([result.detach(), *(x.grad for x in leaves)])
+        assert_close(*results, 1e-3, 1e-3)
+    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+
+
+def test_sizes_of_images() -> None:
+    """A deep network, whose layers halve the sizes of the images several times."""
+    filters = [torch.randn(6, 4, 7, 7) / 14, *(torch.randn(6, 6, 3, 3) / 8,) * 3]
+    torch_ltc.reset_metrics()
+    for step in range(STEPS):
+        draw = random.Random(step).randint
+        images = torch.randn(draw(2, 9), 4, draw(60, 200), draw(60, 200))
+        results = []
+        for device in ("lazy", "cpu"):
+            weights = [w.clone().to(device).requires_grad_() for w in filters]
+            x = F.conv2d(images.to(device), weights[0], stride=2, padding=3)
+            x = F.max_pool2d(x.relu(), 3, 2, 1)
+            for weight in weights[1:]:
+                x = F.conv2d(x, weight, stride=2, padding=1).tanh()
+            loss = x.mean((2, 3)).square().mean()
+            loss.item()
+            loss.backward()
+            results.append([loss.detach(), *(w.grad for w in weights)])
         assert_close(*results, 1e-3, 1e-3)
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS

@@ -153,6 +153,10 @@ private:
       SizeExpression size = expressionOf(gradient, graph.slots, graph.derived);
       if (size.isConstant())
         continue;
+      if (size.isTerm()) {
+        derived.push_back({size.product[0], gradient.values});
+        continue;
+      }
       derived.push_back({.term = {.kind = SizeTerm::Kind::Derived,
                                   .index = uint32_t(graph.derived.size())},
                          .values = gradient.values});
