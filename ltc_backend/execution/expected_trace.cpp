@@ -23,7 +23,7 @@ constexpr size_t kOpsInRequest = 12;
 /// Minimum time, in seconds, of a run that is worth a head start.
 constexpr double kMinSeconds = 2e-4;
 constexpr int kMaxMisses = 4;
-constexpr size_t kMaxTraces = 16;
+constexpr size_t kMaxTraces = 64;
 constexpr uint32_t kNoPosition = UINT32_MAX;
 
 } // namespace
