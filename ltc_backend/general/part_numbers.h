@@ -1,5 +1,4 @@
 //===- part_numbers.h - Ends of slices and pads -----------------*- C++ -*-===//
-//-*-===//
 //
 // The end of a slice and a pad follow from the length of the result, which has
 // a slot of its own before them (number_slots.h).
