@@ -55,8 +55,7 @@ private:
   /// Whether the op is the gradient of a padding that repeats values of the
   /// input: its gradient has the input's shape.
   bool isPad() const {
-    return node().numOperands == 2 && node().record->arguments.size() == 3 &&
-           node().record->arguments[2].name == "padding" &&
+    return node().numOperands == 2 && hasOnlyPadding(node()) &&
            node().shapes[0].sizes() == base.shape(operand(1)).sizes() &&
            node().shapes[0].sizes() != base.shape(operand(0)).sizes();
   }

@@ -296,8 +296,7 @@ private:
   /// Whether the op repeats or reflects elements at the borders of its operand.
   bool isPadded(ResultRef ref) const {
     const SnapshotNode &node = base.nodes[ref.position];
-    return node.numOperands == 1 && node.record->arguments.size() == 2 &&
-           node.record->arguments[1].name == "padding";
+    return node.numOperands == 1 && hasOnlyPadding(node);
   }
 
   /// Adds the integer that gives dimension `dim` of `ref`, or the sizes from

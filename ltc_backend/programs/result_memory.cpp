@@ -62,7 +62,7 @@ bool ResultAddresses::give(size_t result, const at::Tensor &value) {
   if (buffers.empty() || addresses[result] || buffers[result]->data())
     return false;
   addresses[result] = value.data_ptr();
-  buffers[result]->take(value, isPooledValue(addresses[result]));
+  buffers[result]->take(value, isPooled(value));
   return true;
 }
 

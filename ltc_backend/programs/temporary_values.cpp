@@ -102,8 +102,9 @@ TemporaryValues::TemporaryValues() : before(std::exchange(areTemporary, true)) {
   });
 }
 
-bool torch_ltc::isPooledValue(const void *memory) {
-  return pooledValues().contains(memory);
-}
-
 TemporaryValues::~TemporaryValues() { areTemporary = before; }
+
+bool torch_ltc::isPooled(const at::Tensor &value) {
+  return value.nbytes() >= kLarge &&
+         pooledValues().contains(value.const_data_ptr());
+}

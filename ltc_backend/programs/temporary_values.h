@@ -11,6 +11,8 @@
 #ifndef TORCH_LTC_PROGRAMS_TEMPORARY_VALUES_H
 #define TORCH_LTC_PROGRAMS_TEMPORARY_VALUES_H
 
+#include <ATen/core/Tensor.h>
+
 namespace torch_ltc {
 
 /// While such an object exists, large CPU tensors that this thread creates have
@@ -26,8 +28,8 @@ private:
   bool before;
 };
 
-/// Whether the memory at this address is a value's, and the pool's.
-bool isPooledValue(const void *memory);
+/// Whether the memory of a value is the pool's.
+bool isPooled(const at::Tensor &value);
 
 } // namespace torch_ltc
 

@@ -204,8 +204,8 @@ class VaryingSizes:
         self, size: Callable[[Entry, int], Any], check: bool = False
     ) -> list[Any]:
         """Repeats the code's computations with sizes; a value is None if a size isn't
-        known. `size` returns a size that was read, given its recorded value. With `check`, raises Changed if a value differs on which the code may depend
-        in any way."""
+        known. `size` returns a size that was read, given its recorded value. With `check`,
+        raises Changed if a value differs on which the code may depend in any way."""
         values: list[Any] = []
         for place, entry in enumerate(self._entries):
             recorded = self._calls[-1].values[place]

@@ -80,11 +80,8 @@ static Value rollBy(OpLowering &op, Value tensor, Value shift, int64_t dim) {
       type.getShape(), type.getElementType(),
       [&](OpBuilder &nested, Location loc, ValueRange indices) {
         IndexBuilder b(nested, loc);
-        Value moved = arith::RemSIOp::create(
-            nested, loc,
-            arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
-                                       shift),
-            b.constant(size));
+        Value moved = arith::RemSIOp::create(nested, loc, b.toIndex(shift),
+                                             b.constant(size));
         // The difference is in (-size, 2 * size).
         Value from = b.sub(indices[dim], moved);
         Value zero = b.constant(0), end = b.constant(size);
@@ -159,9 +156,7 @@ static LogicalResult padBy(OpLowering &op, AtenConstantPadNdOp args,
         Value zero = b.constant(0), isInside;
         for (size_t i = 0; i + 1 < pad.size(); i += 2) {
           size_t dim = sizes.size() - 1 - i / 2;
-          Value low = pad[i].materialize(nested, loc, index);
-          low = arith::IndexCastOp::create(nested, loc, nested.getIndexType(),
-                                           low);
+          Value low = b.toIndex(pad[i].materialize(nested, loc, index));
           Value from = b.sub(indices[dim], low);
           Value last = b.constant(sizes[dim] - 1);
           source[dim] = b.max(zero, b.min(from, last));

@@ -129,9 +129,7 @@ readDiagonal(OpLowering &op, OpTy args, ArrayRef<int64_t> sizes,
   view.strides.push_back(strides[dim1] + strides[dim2]);
   int64_t length = diagonal.back();
   IndexBuilder b(op.builder, op.loc);
-  Value offset =
-      arith::IndexCastOp::create(op.builder, op.loc, op.builder.getIndexType(),
-                                 op.number(args.getOffset()).value);
+  Value offset = b.toIndex(op.number(args.getOffset()).value);
   offset = b.max(b.min(offset, b.constant(sizes[dim2] - length)),
                  b.constant(length - sizes[dim1]));
   Value zero = b.constant(0);
