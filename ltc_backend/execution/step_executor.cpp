@@ -137,7 +137,7 @@ public:
       cache.remember(built, roots);
     }
     cache.endTrace();
-    early = ExpectedTraces::ofThisThread().endTrace(known);
+    early = ExpectedTraces::ofThisThread().endTrace();
   }
   ~StepGraph() {
     if (known) // otherwise the cache would keep the step's data
@@ -285,7 +285,7 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
   step.chain = chainOf(effects);
   step.isAwaited = wait || trigger == Trigger::Sync;
   CompletionPtr completion = step.completion;
-  schedule(std::move(step), chosen, trigger, full, stopwatch);
+  schedule(std::move(step), graph, chosen, trigger, full, stopwatch);
   for (const std::shared_ptr<LiveSet> &trace : effects)
     trace->noteEffectsScheduled();
   turn.end();
@@ -295,16 +295,16 @@ void StepExecutor::run(std::vector<TensorDataPtr> candidates, Trigger trigger,
       error->raise();
 }
 
-void StepExecutor::schedule(ScheduledStep step, const ChosenProgram &chosen,
-                            Trigger trigger, bool full,
-                            const Stopwatch &stopwatch) {
+void StepExecutor::schedule(ScheduledStep step, const Graph &graph,
+                            const ChosenProgram &chosen, Trigger trigger,
+                            bool full, const Stopwatch &stopwatch) {
   step.program = chosen.program;
   step.number = stepCounter.load();
   step.isAwaited =
       step.isAwaited || chosen.program->isReadAtOnce.exchange(false);
   lastStep = {step.completion, chosen.program};
   if (full && step.isAwaited && trigger != Trigger::Cut)
-    ExpectedTraces::ofThisThread().expectAgain(chosen.program,
+    ExpectedTraces::ofThisThread().expectAgain(graph, chosen.program,
                                                numThreadsOfSteps());
   recordTime(Timer::trace_to_schedule, stopwatch.seconds());
   logAndSchedule(std::move(step), chosen.origin, triggerName(int(trigger)),

@@ -71,8 +71,9 @@ private:
   enum class Trigger { MarkStep, Sync, Cut };
   void run(std::vector<TensorDataPtr> tensors, Trigger trigger, bool full,
            bool wait);
-  void schedule(ScheduledStep step, const ChosenProgram &chosen,
-                Trigger trigger, bool full, const Stopwatch &stopwatch);
+  void schedule(ScheduledStep step, const Graph &graph,
+                const ChosenProgram &chosen, Trigger trigger, bool full,
+                const Stopwatch &stopwatch);
 };
 
 /// Adds the execution to the step log and the counters, then schedules it.

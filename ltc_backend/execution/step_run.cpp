@@ -194,7 +194,8 @@ RunOutcome torch_ltc::runStep(ScheduledStep step) {
   double seconds = stopwatch.seconds();
   if (step.headStart)
     seconds += step.headStart->seconds;
-  step.program->lastSeconds = seconds;
+  if (!outcome.error) // a run that failed may have ended early
+    step.program->lastSeconds = seconds;
   recordTime(Timer::execute, seconds);
   finishStepEvent(step.event, seconds);
   return outcome;

@@ -85,9 +85,8 @@ public:
   void endTrace();
   /// Identifier of the trace, unique in the process.
   uint64_t number() const { return traceNumber; }
-  /// A count that changes when ops are dropped from the tree, because new ops
-  /// may then have the same addresses.
-  uint64_t generation() const { return numDrops; }
+  /// Number of branches that have been dropped from the tree.
+  uint64_t numDropped() const { return numDrops; }
 
 private:
   friend class CachedNode;

@@ -98,6 +98,11 @@ public:
   /// Whether the node belongs to a cached trace of its thread
   /// (graph/trace_cache.h).
   bool isRecorded() const { return recorded; }
+  /// A number of the call that created the node or reused it, unique in the
+  /// process (execution/expected_trace.h); 0 if
+  /// it isn't numbered.
+  uint64_t number() const { return callNumber; }
+  void setNumber(uint64_t number) { callNumber = number; }
   bool isData() const final { return false; }
   std::string ToString() const final;
 
@@ -113,6 +118,7 @@ private:
 
   bool inPlace = false;
   bool recorded = false;
+  uint64_t callNumber = 0;
   const OpRecord &opRecord;
   AttributeListPtr attributeList;
   Hash128 signatureHash;

@@ -27,6 +27,10 @@ struct HeadStart {
   std::vector<Parameter> parameters;
   std::vector<DynamicScalar> scalars;
 
+  /// For each node of the program's graph, the number of the traced op
+  /// (`OpNode::number`); 0 for nodes that weren't traced.
+  std::vector<uint64_t> tracedOps;
+
   RunValues values;
   /// For each parameter that was read, the number that identifies its contents
   /// (`Buffer::contents`); 0 for the others.

@@ -386,9 +386,11 @@ void InterpretedProgram::run(c10::ArrayRef<void *> parameters,
   checkMemory();
   ResultAddresses addresses(outputPointers, conditions.outputBuffers);
   RunValues begun;
-  if (conditions.headStart)
+  if (conditions.headStart) {
     begun = std::move(conditions.headStart->values);
-  else
+    if (conditions.headStart->program.get() != this)
+      secondsRun.fetch_add(conditions.headStart->seconds);
+  } else
     begun.ofNodes.resize(graph->nodes.size());
   std::vector<std::vector<at::Tensor>> values =
       evaluate(std::move(begun), parameters, scalars, addresses, conditions);
@@ -443,7 +445,6 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
   at::AutoDispatchBelowAutograd noAutograd;
   TemporaryValues temporary;
   const double begin = threadSeconds();
-  std::call_once(areCallsPrepared, [this] { prepareCalls(); });
   for (uint32_t position : positions) {
     bool isReady = true;
     for (ResultRef operand : operandsOf(position))
@@ -453,7 +454,8 @@ void InterpretedProgram::runEarly(HeadStart &headStart,
     if (!isReady)
       continue;
     try {
-      call(position, calls[position].get(), headStart.values, headStart.scalars,
+      // Calls can't be prepared, because the graph isn't complete.
+      call(position, /*prepared=*/nullptr, headStart.values, headStart.scalars,
            headStart.addresses, /*location=*/0);
     } catch (const std::exception &) {
       // The step's run raises the error again, if the trace is as expected.

@@ -52,6 +52,7 @@ public:
            const RunConditions &conditions) override;
   bool mayRunInCaller() const override { return !waitsForRanks; }
   const GraphSnapshot *evaluableGraph() const override { return graph.get(); }
+  const GraphSnapshotPtr &sharedGraph() const { return graph; }
   bool providesMemory() const override { return true; }
 
   /// Returns the values of the graph's results, by node.

@@ -101,8 +101,8 @@ public:
   size_t numCollectives = 0;
   /// Whether a run may wait for other processes.
   bool waitsForRanks = false;
-  /// Duration of the last run in seconds; negative before the first run has
-  /// ended.
+  /// Duration of the last run that succeeded, in seconds; negative if there was
+  /// none.
   std::atomic<double> lastSeconds{-1};
   /// Whether the first run will presumably be short.
   bool isSmall = false;

@@ -132,11 +132,11 @@ TEST_F(TraceCacheTest, CachesTracesOfManySizes) {
 TEST_F(TraceCacheTest, CachesFewTracesIfNoneRepeats) {
   for (int64_t size = 1000; size < 2000; ++size)
     traceProducts(size, 3);
-  const uint64_t drops = cache.generation();
+  const uint64_t drops = cache.numDropped();
   for (int64_t size = 2000; size < 2800; ++size)
     traceProducts(size, 3);
   // The tree has 128 branches of the last traces, so each new one drops one.
-  EXPECT_LE(cache.generation() - drops, 800 / 8);
+  EXPECT_LE(cache.numDropped() - drops, 800 / 8);
 }
 
 TEST_F(TraceCacheTest, DropsTheOldestTraceOfAFullTree) {

@@ -293,11 +293,6 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   }
   torch::lazy::NodePtr node = std::move(found.node);
   bool isReused = node != nullptr;
-  ExpectedTraces &expected = ExpectedTraces::ofThisThread();
-  if (isReused)
-    expected.noteReused(static_cast<const OpNode &>(*node));
-  else
-    expected.noteNew();
   if (!node) {
     std::string reason = reasonOfResults(record, arguments, found.shapes);
     if (!reason.empty())
@@ -310,6 +305,7 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
     checkDivisor(record, arguments, node->shape(0));
     checkElementNumber(record, arguments, node->shape(0).scalar_type());
   }
+  ExpectedTraces::ofThisThread().add(node);
 
   std::vector<at::Tensor> results = resultsOf(node);
   if (isInPlace)
