@@ -125,7 +125,8 @@ class ExtremumGradient final : public GradientHook {
     Tensor result = backward->result_.unpack(node->getptr());
     Tensor isExtreme =
         (self == result).logical_or(self.isnan().logical_and(result.isnan()));
-    return at::zeros_symint(self.sym_sizes(), grad.options())
+    // Not `at::zeros`: a DTensor can't be combined with a tensor.
+    return at::zeros_like(self, grad.options(), at::MemoryFormat::Contiguous)
         .masked_fill(isExtreme, grad / isExtreme.sum());
   }
 };

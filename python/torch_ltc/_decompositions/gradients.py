@@ -114,7 +114,7 @@ class _Median(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> Any:
         x, chosen = ctx.saved_tensors
         equal = _equals(x, chosen)
-        none = torch.zeros(x.shape, dtype=x.dtype, device=x.device)  # row-major
+        none = torch.zeros_like(x, memory_format=torch.contiguous_format)
         return none.masked_fill(equal, grads[0] / equal.sum()), None
 
     @staticmethod
