@@ -27,6 +27,7 @@
 #include "distributed/registration.h"
 #include "eager_semantics/registration.h"
 #include "fallback/eager_fallback.h"
+#include "fallback/sparse_tensors.h"
 #include "graph/first_tensor.h"
 #include "graph/live_tensors.h"
 #include "graph/torch_dispatch.h"
@@ -389,6 +390,10 @@ void torch_ltc::registerFirstKernels() {
   registerCopyKernels(*kernels);
   registerFactoryKernels(*kernels);
   registerSparseLayouts();
+  onFirstSparse([] {
+    registerTracedSparseOps();
+    registerSparseFallbacks();
+  });
   registerSharedFactories();
   for (const char *name : byDevice) {
     auto op = torch::jit::parseName("aten::" + std::string(name));

@@ -54,9 +54,10 @@ void registerFillsOfCpuTensors();
 void registerOverlapChecks();
 void registerInPlaceViewChecks();
 /// Registers kernels that move and inspect sparse tensors, and kernels for
-/// dense tensors that create sparse ones. The kernels of all other ops are
-/// registered when the first sparse tensor is created.
+/// dense tensors that create sparse ones.
 void registerSparseLayouts();
+/// Registers the fallback for all other ops on sparse tensors without a kernel.
+void registerSparseFallbacks();
 void registerSparseResults();
 /// Registers kernels that create and move quantized and nested tensors. The
 /// kernels of all other ops are registered when the first such tensor is

@@ -1,7 +1,8 @@
 //===- sparse_layouts.cpp - Kernels of sparse tensors ---------------------===//
 //
-// Every op on a sparse tensor runs on the CPU (fallback/sparse_tensors.h),
-// except those that inspect it, take it apart or assemble it.
+// An op on a sparse tensor runs on the CPU (fallback/sparse_tensors.h), unless
+// it can be traced (ops/sparse.cpp), or only inspects the tensor, takes it
+// apart or assembles it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -248,8 +249,9 @@ void registerResults() {
     registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 
-/// Registers the fallback for all other ops on sparse tensors.
-void registerFallbacks() {
+} // namespace
+
+void torch_ltc::registerSparseFallbacks() {
   const AtenOps ops = atenOps();
   registerOverComposites(ops, DispatchKey::SparseCPU, DispatchKey::SparseLazy);
   registerOverComposites(ops, DispatchKey::SparseCsrCPU,
@@ -263,10 +265,7 @@ void registerFallbacks() {
   }
 }
 
-} // namespace
-
 void torch_ltc::registerSparseLayouts() {
-  onFirstSparse(registerFallbacks);
   registerAsOnCpu(
       DispatchKey::SparseCPU, DispatchKey::SparseLazy,
       {"aten::_indices", "aten::_values", "aten::indices", "aten::values",

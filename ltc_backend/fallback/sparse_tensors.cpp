@@ -130,20 +130,27 @@ Tensor torch_ltc::lazyCompressed(at::Layout layout, at::ScalarType dtype,
   return lazy;
 }
 
+Tensor torch_ltc::lazyCoo(int64_t sparseDim, int64_t denseDim,
+                          at::IntArrayRef sizes,
+                          const std::vector<Tensor> &parts, bool isCoalesced) {
+  prepareFirstSparse();
+  Tensor lazy = at::detail::make_tensor<at::SparseTensorImpl>(
+      c10::DispatchKeySet(c10::DispatchKey::SparseLazy), parts[1].dtype());
+  auto *impl = at::sparse::get_sparse_impl(lazy);
+  impl->raw_resize_(sparseDim, denseDim, sizes);
+  setParts(lazy, parts, sizes);
+  impl->set_coalesced(isCoalesced);
+  return lazy;
+}
+
 Tensor torch_ltc::lazySparse(const Tensor &cpu) {
   std::vector<Tensor> parts;
   for (const Tensor &part : sparseParts(cpu))
     parts.push_back(lazyPart(part));
   if (!cpu.is_sparse())
     return lazyCompressed(cpu.layout(), cpu.scalar_type(), cpu.sizes(), parts);
-  prepareFirstSparse();
-  Tensor lazy = at::detail::make_tensor<at::SparseTensorImpl>(
-      c10::DispatchKeySet(c10::DispatchKey::SparseLazy), cpu.dtype());
-  auto *impl = at::sparse::get_sparse_impl(lazy);
-  impl->raw_resize_(cpu.sparse_dim(), cpu.dense_dim(), cpu.sizes());
-  setParts(lazy, parts, cpu.sizes());
-  impl->set_coalesced(cpu.is_coalesced());
-  return lazy;
+  return lazyCoo(cpu.sparse_dim(), cpu.dense_dim(), cpu.sizes(), parts,
+                 cpu.is_coalesced());
 }
 
 void torch_ltc::storeSparse(const Tensor &lazy, const Tensor &cpu,

@@ -4,7 +4,8 @@
 // SparseCsrTensorImpl, whose indices and values are lazy tensors with
 // functional wrappers: a write to the result of `values()` writes to the sparse
 // tensor, as in eager. The sparse tensor itself has no wrapper:
-// functionalization (torch 2.13) doesn't model it. Ops on it run on the CPU.
+// functionalization (torch 2.13) doesn't model it. Ops on it run on the CPU,
+// except those that ops/sparse.cpp traces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,11 @@ at::Tensor cpuSparse(const at::Tensor &sparse, std::vector<at::Tensor> parts);
 
 /// A tensor on device lazy with the elements of a sparse CPU tensor.
 at::Tensor lazySparse(const at::Tensor &cpu);
+
+/// Creates a COO tensor on device lazy. `parts`: its indices and values, which
+/// are lazy tensors with functional wrappers.
+at::Tensor lazyCoo(int64_t sparseDim, int64_t denseDim, at::IntArrayRef sizes,
+                   const std::vector<at::Tensor> &parts, bool isCoalesced);
 
 /// Creates a compressed sparse tensor on device lazy. `parts`: its compressed
 /// indices, plain indices and values, which are lazy tensors.

@@ -27,6 +27,10 @@ void registerGroupedProducts(torch::Library &library);
 /// A CTC loss whose lengths are data; see ctc_loss.cpp.
 void registerCtcLoss(torch::Library &library);
 
+// Kernels at keys SparseLazy and SparseCsrLazy.
+/// Ops on sparse tensors whose results have known sizes; see sparse.cpp.
+void registerTracedSparseOps();
+
 // Kernels at key AutogradLazy.
 void registerOneHot();
 /// Gradients of `x[mask] = values`; see masked_write.cpp.
