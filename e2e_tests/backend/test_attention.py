@@ -318,3 +318,21 @@ def test_strides(layout: str, length: int, case: str, inference: bool) -> None:
     assert lazy.stride() == eager.stride()
     assert lazy.is_inference() == eager.is_inference()
     assert_close(lazy, eager.clone(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_tangents_of_views(layout: str) -> None:
+    def run(device: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        x, tangent = (
+            LAYOUTS[layout](torch.randn(2, 4, 5, 8).to(device)) for _ in range(2)
+        )
+        with torch.autograd.forward_ad.dual_level():
+            x = torch.autograd.forward_ad.make_dual(x, tangent)
+            joined = F.scaled_dot_product_attention(x, x, x).transpose(1, 2).flatten(2)
+            return list(torch.autograd.forward_ad.unpack_dual(joined))
+
+    mine = run("lazy")
+    with sdpa_kernel(SDPBackend.MATH):  # the fused kernel has no tangents
+        eager = run("cpu")
+    assert_close(mine, eager)

@@ -481,8 +481,10 @@ Tensor scaledDotProductAttention(const Tensor &query, const Tensor &key,
                                  bool enableGqa) {
   Tensor result =
       attend(query, key, value, mask, dropout, isCausal, scale, enableGqa);
+  // A tangent must keep the result's strides, and eager's fused kernel has
+  // none.
   if (!isLazyWrapper(query) || !isLazyWrapper(result) ||
-      result.sizes() != query.sizes())
+      result.sizes() != query.sizes() || result._fw_grad(/*level=*/0).defined())
     return result;
   Strides strides = copyStrides(query, at::MemoryFormat::Preserve);
   if (result.strides() == strides)
