@@ -108,6 +108,8 @@ PROGRAMS: dict[str, Callable[[str], Any]] = {
     "copy_ from the CPU": lambda d: written(d, lambda s: s.copy_(dense("cpu", 2, 3).to_sparse())),
     "resize_as": lambda d: written(d, lambda s: s.resize_as_sparse_(SQUARE.to(d).to_sparse())),
     "write to values": lambda d: written(d, lambda s: s._values().mul_(3)),
+    "sparse times dense": lambda d: torch.smm(coo(d), dense(d, 3, 2)),
+    "out= by a number": lambda d: torch.mul(coo(d), torch.tensor(2.0).to(d), out=coo(d)),
     "dense add_": lambda d: dense(d, 2, 3).add_(coo(d), alpha=-0.5),
 }  # fmt: skip
 
@@ -131,6 +133,8 @@ def test_compressed(layout: str) -> None:
     assert_same(program("lazy"), program("cpu"))
     moved = COMPRESSED[layout](SQUARE).to("lazy")
     assert_same(moved, COMPRESSED[layout](SQUARE))
+    assert_same(moved + moved, COMPRESSED[layout](2 * SQUARE))
+    assert_same(torch.zeros_like(moved), torch.zeros_like(moved.cpu()))
 
 
 def of_values(device: str) -> list:

@@ -163,18 +163,20 @@ struct UnwrapSparse final : KernelAround {
   }
 };
 
-/// Wraps in-place ops at key Functionalize. Calls on a sparse, quantized or
-/// nested tensor bypass functionalization, which rejects them if another
-/// operand is dense.
+/// Wraps in-place and `out=` ops at key Functionalize. Calls that write to a
+/// sparse, quantized or nested tensor bypass functionalization, which rejects
+/// them if another operand is dense.
 struct WriteSparse final : KernelAround {
   using KernelAround::KernelAround;
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
     size_t begin = stack->size() - op.schema().arguments().size();
-    const IValue &self = (*stack)[begin];
-    if (!isLazy(self) ||
-        !(isSparse(self.toTensor()) || hasSharedLayout(self.toTensor())))
+    const IValue &written = op.schema().arguments().back().is_out()
+                                ? stack->back()
+                                : (*stack)[begin];
+    if (!isLazy(written) ||
+        !(isSparse(written.toTensor()) || hasSharedLayout(written.toTensor())))
       return previous.callBoxed(op, keys, stack);
     for (size_t i = begin; i < stack->size(); ++i)
       unwrap((*stack)[i]);
@@ -244,8 +246,11 @@ void registerResults() {
                            "aten::div.Tensor",
                            "aten::div.Tensor_mode"})
     registerAround<UnwrapSparse>(findOp(torch::jit::parseName(name)), key);
-  for (const char *name : {"aten::copy_", "aten::mul_.Tensor",
-                           "aten::div_.Tensor", "aten::div_.Tensor_mode"})
+  for (const char *name :
+       {"aten::copy_", "aten::mul_.Tensor", "aten::div_.Tensor",
+        "aten::div_.Tensor_mode", "aten::mul.out", "aten::div.out",
+        "aten::sspaddmm.out", "aten::hspmm.out",
+        "aten::sparse_sampled_addmm.out"})
     registerAround<WriteSparse>(findOp(torch::jit::parseName(name)), key);
 }
 
@@ -280,9 +285,12 @@ void torch_ltc::registerSparseLayouts() {
   for (DispatchKey key : {DispatchKey::SparseLazy, DispatchKey::SparseCsrLazy,
                           DispatchKey::SparseCPU, DispatchKey::SparseCsrCPU})
     registerAround<ToCopy>(findOp({"aten::_to_copy", ""}), key);
-  registerBoxedKernel(
-      {"aten::empty", "memory_format"}, DispatchKey::SparseCsrLazy,
-      c10::KernelFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
+  for (const c10::OperatorName &name :
+       {c10::OperatorName("aten::empty", "memory_format"),
+        c10::OperatorName("aten::zeros_like", "")})
+    registerBoxedKernel(
+        name, DispatchKey::SparseCsrLazy,
+        c10::KernelFunction::makeFromBoxedFunction<&sparseFallbackKernel>());
 }
 
 void torch_ltc::registerSparseResults() {

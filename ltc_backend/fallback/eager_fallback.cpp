@@ -131,6 +131,11 @@ private:
   at::Tensor sparseToCpu(const at::Tensor &tensor, bool written) {
     if (!tensor.device().is_lazy())
       return tensor;
+    // Some kernels accept any compressed layout only if both operands are the
+    // same tensor.
+    for (const SparseArgument &argument : sparse)
+      if (argument.original.is_same(tensor) && (argument.written || !written))
+        return argument.copy;
     std::vector<at::Tensor> parts;
     for (const at::Tensor &part : sparseParts(tensor)) {
       HostDataPtr host = tensorDataOf(part)->data();
