@@ -75,6 +75,8 @@ def test_to_the_device() -> None:
         (lambda x: torch.from_dlpack(x, copy=False), BufferError),
         (lambda x: x.__dlpack__(copy=False), BufferError),
         (lambda x: torch.from_dlpack(x.requires_grad_()), BufferError),
+        (lambda x: torch.from_dlpack((x + 1j).conj()), BufferError),
+        (lambda x: (x + 1j).conj().__dlpack__(), BufferError),
         (
             lambda x: torch.from_dlpack(numpy.ones(2), device="lazy", copy=False),
             ValueError,

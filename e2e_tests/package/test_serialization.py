@@ -309,6 +309,15 @@ def test_bits_of_a_cpu_file(bit: str) -> None:
 
 
 @pytest.mark.parametrize("copied", [_pickled, through_file])
+def test_bits_of_a_lazy_file(copied) -> None:
+    number = torch.randn(3, dtype=torch.complex64).to("lazy")
+    for view in (number.conj(), torch._neg_view(number), number.conj().imag):
+        result = copied(view)
+        assert (result.is_conj(), result.is_neg()) == (view.is_conj(), view.is_neg())
+        assert torch.equal(result.cpu(), view.cpu())
+
+
+@pytest.mark.parametrize("copied", [_pickled, through_file])
 @pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
 @pytest.mark.filterwarnings("ignore:Sparse CS[RC] tensor support")
 def test_sparse(layout: str, copied) -> None:

@@ -40,7 +40,8 @@ def _wrap_export(original: Callable) -> Callable:
         copy: bool | None = None,
     ) -> Any:
         options = {"stream": stream, "max_version": max_version, "dl_device": dl_device}
-        if not _is_lazy(self) or self.requires_grad or self.layout != torch.strided:
+        rejected = self.requires_grad or self.is_conj() or self.layout != torch.strided
+        if rejected or not _is_lazy(self):
             return original(self, copy=copy, **options)
         takes_read_only = max_version is not None and max_version[0] >= 1
         view = None if copy or not takes_read_only else bindings().host_view(self)
@@ -90,7 +91,11 @@ def _wrap_import(original: Callable) -> Callable:
             if _is_lazy(ext_tensor):
                 return ext_tensor.clone() if copy else ext_tensor
             return original(ext_tensor).to(target)
-        if _is_lazy(ext_tensor) and not ext_tensor.requires_grad:
+        if (
+            _is_lazy(ext_tensor)
+            and not ext_tensor.requires_grad
+            and not ext_tensor.is_conj()
+        ):
             if copy is False:
                 raise BufferError(
                     "from_dlpack can't share the memory of a tensor on device 'lazy', "

@@ -89,7 +89,7 @@ def _cpu_copy(tensor: torch.Tensor) -> torch.Tensor:
         return tensor.detach().cpu()
     if tensor.is_conj():
         view = view.conj()
-    return view.neg() if tensor.is_neg() else view
+    return torch._neg_view(view) if tensor.is_neg() else view
 
 
 def _wrap_save(original: Callable) -> Callable:
