@@ -61,7 +61,9 @@ def test_gradient_of_adaptive_pooling_at_other_indices() -> None:
     )
 
 
-@pytest.mark.parametrize("op", [torch.deg2rad, torch.rad2deg, F.hardtanh, F.relu6])
+@pytest.mark.parametrize(
+    "op", [torch.deg2rad, torch.rad2deg, F.hardtanh, F.relu6, torch.frexp]
+)
 def test_strides_of_results_with_one_element(op: Callable) -> None:
     """Eager makes these results by `empty_like`, which keeps strides of dense tensors."""
     compare(op, torch.rand(1, 2)[:, ::2])
