@@ -40,6 +40,8 @@ LOSSES = (
     "torch.cdist({result}, {values}).mean()",
     "{result}.logsumexp(1).mean() - ({result} * {values}).sum(1).mean()",
 )
+#: Parts of the text of layers whose attention has a bias of keys.
+ATTENTION = ("Attend(", "MultiheadAttention(", "TransformerEncoderLayer(")
 OPTIMIZERS = (
     "SGD({p}, lr=0.05)", "SGD({p}, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01)",
     "SGD({p}, lr=0.05, momentum=0.5, dampening=0.1, foreach=False)", "Adam({p}, lr=0.01)",

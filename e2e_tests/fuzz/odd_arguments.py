@@ -21,9 +21,23 @@ def odd_call(call: Call, rng: random.Random) -> Call:
     values: dict[Any, Any] = {**dict(enumerate(call.args)), **call.kwargs}
     places = rng.sample(list(values), min(rng.choice([1, 1, 2]), len(values)))
     for place in places:
-        values[place] = _changed(values[place], rng)
+        if _takes_any_number(call.op, place) and rng.random() < 0.8:
+            values[place] = rng.choice(_NUMBERS)
+        else:
+            values[place] = _changed(values[place], rng)
     args = tuple(values[i] for i in range(len(call.args)))
     return Call(call.op, args, {name: values[name] for name in call.kwargs})
+
+
+def _takes_any_number(op: Any, place: Any) -> bool:
+    """Whether the schema's type of an argument is Scalar: the recorded call may pass an
+    integer where a float or complex number is allowed."""
+    arguments = op._schema.arguments
+    argument = next(a for i, a in enumerate(arguments) if place in (a.name, i))
+    kind = argument.type
+    if isinstance(kind, torch.OptionalType):
+        kind = kind.getElementType()
+    return isinstance(kind, torch.NumberType)
 
 
 def _changed(value: Any, rng: random.Random) -> Any:

@@ -39,7 +39,8 @@ LEFT_OUT = {
     r"^(lift|record_stream|set_|_fused_|_foreach_)": "not for a user's call",
     # For these ops, eager reads past the end of operands, or crashes.
     r"^(embedding|nll_loss|fractional|adaptive_max|max_unpool|native_\w+|_embedding_bag|"
-    r"grid_sampler|_pack|batch_norm|avg_pool|max_pool|_?adaptive)\w*_backward": "out of bounds in eager",
+    r"grid_sampler|_pack|batch_norm|avg_pool|max_pool|_?adaptive|_log_softmax|"
+    r"replication_pad)\w*_backward": "out of bounds in eager",
 }  # fmt: skip
 _SUFFIX = re.compile(r" ?\[\w+::\S+ on device 'lazy'[^\]]*\]")
 _TOLERANCE = {
