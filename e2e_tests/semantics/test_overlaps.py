@@ -88,6 +88,14 @@ REPEATED: dict[str, Program] = {
     "scatter_": lambda x: x[:1].expand(4, 5).scatter_(0, places(x), 1.0),
     "foreach": lambda x: torch._foreach_mul_([x[:1].expand(5, 5)], 2.0),
     "foreach copy": lambda x: torch._foreach_copy_([x[:1].expand(5, 5)], [x * 2]),
+    "<<=": lambda x: x[:1].long().expand(5, 5).__ilshift__(1),
+    ">>= of a tensor": lambda x: x[:1].long().expand(4, 5).__irshift__(places(x)),
+    "flip out": lambda x: torch.ops.aten.flip.out(
+        x, [0], out=x[:1].clone().expand(5, 5)
+    ),
+    "var_mean out": lambda x: torch.ops.aten.var_mean.correction_out(
+        x, [0], out0=x[0] * 1, out1=x[0, :1].clone().expand(5)
+    ),
     "ldexp_": lambda x: x[:1].expand(4, 5).ldexp_(places(x)),
     "mvlgamma_": lambda x: (x[:1] + 4).expand(5, 5).mvlgamma_(2),
     "conj_physical_": lambda x: torch.complex(x, x)[:1].expand(5, 5).conj_physical_(),

@@ -131,6 +131,9 @@ public:
         throw;
       return runWritingCall(op, *stack, "rejected by the functional op");
     }
+    if (copiesResult)
+      for (const Tensor &out : outs)
+        checkWrittenOnce(out, op.schema().name());
     if (std::string reason = whyEager(inputs, outs, results); !reason.empty()) {
       results.clear(); // so that they aren't computed
       return runWritingCall(op, *stack, reason);
@@ -153,6 +156,8 @@ private:
   /// the first lazy tensor.
   void findFunctional(const OperatorHandle &op) {
     writesList = isList(op.schema().arguments().back());
+    copiesResult =
+        op.hasKernelForDispatchKey(DispatchKey::CompositeExplicitAutograd);
     functional = functionalOfOut(op, numOuts);
     if (!functional)
       return;
@@ -249,7 +254,8 @@ private:
   std::optional<OperatorHandle> functional;
   bool runsEagerly = false; // whether the functional op always falls back
   size_t numOuts;
-  bool writesList = false;          // whether `out` is a list
+  bool writesList = false;   // whether `out` is a list
+  bool copiesResult = false; // whether eager copies the functional op's result
   const OpRecord *record = nullptr; // of the functional op, if it has one
 };
 

@@ -40,6 +40,10 @@ struct OverlapRule {
 };
 
 const OverlapRule inPlaceOps[] = {
+    {"aten::__ilshift__.Scalar", Overlap::Part},
+    {"aten::__ilshift__.Tensor", Overlap::Part},
+    {"aten::__irshift__.Scalar", Overlap::Part},
+    {"aten::__irshift__.Tensor", Overlap::Part},
     {"aten::addbmm_", Overlap::None},
     {"aten::addmm_", Overlap::None},
     {"aten::addr_", Overlap::Part},
