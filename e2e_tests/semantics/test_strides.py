@@ -170,6 +170,7 @@ PROGRAMS: dict[str, Callable[[torch.Tensor], object]] = {
     ],
     "copysign": lambda x: [torch.copysign(x, 0.5), torch.copysign(x, x)],
     "roll": lambda x: [torch.roll(x, 1, 0), torch.roll(x, (1, 2), (2, 3)), torch.roll(x, x.shape[1], 1)],
+    "roll to rows": lambda x: [torch.roll(x, (0, 1), (0, 1)), torch.roll(x, 1), torch.roll(x[:, :, :0], 1, 0)],
     "fill": lambda x: [
         torch.fill(x, 2.0),
         torch.fill(x, torch.tensor(2.0).to(x.device)),

@@ -309,16 +309,17 @@ Strides stackStrides(const Arguments &named,
   return split ? Strides(*split) : packedStrides(shape);
 }
 
-/// Whether roll moves nothing. Eager then concatenates the whole tensor with an
-/// empty one, which always suggests row-major order, so the result is
-/// row-major.
-bool rollsToItself(const Arguments &named, SizesRef shape) {
+/// Whether roll's result is row-major in any case. Without dims, eager rolls
+/// the flat tensor. A roll that moves nothing along a dim concatenates the
+/// whole tensor with an empty one, which always suggests row-major order.
+bool rollsToRows(const Arguments &named, SizesRef shape) {
   Sizes shifts = named.integers(1), dims = named.integers(2);
-  if (shifts.size() != 1 || dims.size() != 1 ||
-      c10::multiply_integers(shape) == 0)
-    return false;
-  size_t dim = size_t(dimFromFront(dims[0], int64_t(shape.size())));
-  return shifts[0] % shape[dim] == 0;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    size_t dim = size_t(dimFromFront(dims[i], int64_t(shape.size())));
+    if (shifts[i] % shape[dim] == 0)
+      return true;
+  }
+  return dims.empty();
 }
 
 /// Returns the strides of matrices that LAPACK writes column by column. A
@@ -415,7 +416,10 @@ Strides torch_ltc::resultStrides(StrideRule rule,
   case StrideRule::Stack:
     return stackStrides(named, arguments, resultSizes);
   case StrideRule::Roll:
-    if (rollsToItself(named, resultSizes))
+    if (!named.integers(2).empty() &&
+        c10::multiply_integers(resultSizes) == 0) // a clone
+      return copyStrides(arguments[0].toTensor(), at::MemoryFormat::Preserve);
+    if (rollsToRows(named, resultSizes))
       break;
     [[fallthrough]];
   case StrideRule::MemoryFormat:
