@@ -267,6 +267,23 @@ def test_integers_divided_by_zero(name: str, dtype: torch.dtype) -> None:
     assert DIVISIONS[name](numbers, divisors.to("lazy") + 1).tolist()[0] < 7
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_integers_divided_by_a_number_that_wraps_to_zero(
+    name: str, dtype: torch.dtype
+) -> None:
+    divide, numbers = DIVISIONS[name], torch.tensor([7, 8], dtype=dtype)
+    zero = 1 << (8 * dtype.itemsize)
+    for divisor in (3, 5, zero + 3):  # the number is an argument of the program
+        assert divide(numbers.to("lazy"), divisor).tolist() == (
+            divide(numbers, divisor).tolist()
+        )
+    for divisor in (zero, 5 * zero, -zero):
+        for device in ("cpu", "lazy"):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                divide(numbers.to(device), divisor)
+
+
 def test_wrong_probabilities_are_an_error() -> None:
     known = torch.tensor([0.5, -1.0], device="lazy")
     with pytest.raises(RuntimeError, match=r"element < 0.*test_errors\.py"):

@@ -71,6 +71,16 @@ void checkResult(const OpRecord &record, const torch::lazy::Shape &shape) {
                 opSuffix(record.name));
 }
 
+/// Whether a number becomes 0 when it is converted to integers of `dtype`, as
+/// 256 does for uint8.
+bool wrapsToZero(int64_t number, c10::ScalarType dtype) {
+  if (dtype == at::kBool)
+    return number == 0;
+  constexpr size_t kAllBits = 64;
+  size_t unused = kAllBits - 8 * c10::elementSize(dtype);
+  return uint64_t(number) << unused == 0;
+}
+
 /// Throws if integers are divided by the number 0. The program checks divisors
 /// that are lazy tensors.
 void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
@@ -79,10 +89,15 @@ void checkDivisor(const OpRecord &record, c10::ArrayRef<IValue> arguments,
       !record.divides || !c10::multiply_integers(result.sizes()))
     return;
   const IValue &divisor = arguments[1];
-  bool isZero = (divisor.isInt() && divisor.toInt() == 0) ||
-                (divisor.isBool() && !divisor.toBool());
-  if (divisor.isTensor() && divisor.toTensor().device().is_cpu())
-    isZero = !divisor.toTensor().item().toBool();
+  bool isZero =
+      (divisor.isInt() && wrapsToZero(divisor.toInt(), result.scalar_type())) ||
+      (divisor.isBool() && !divisor.toBool());
+  if (divisor.isTensor() && divisor.toTensor().device().is_cpu()) {
+    at::Scalar number = divisor.toTensor().item();
+    isZero = number.isIntegral(/*includeBool=*/false)
+                 ? wrapsToZero(number.toLong(), result.scalar_type())
+                 : !number.toBool();
+  }
   TORCH_CHECK(!isZero, "ZeroDivisionError", opSuffix(record.name));
 }
 
