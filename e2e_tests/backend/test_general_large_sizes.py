@@ -127,3 +127,26 @@ def test_large_sizes_compile_few_programs(name: str) -> None:
             results.append([x.detach().cpu() for x in [loss, *gradients]])
         assert_close(*results, rtol=2e-4, atol=2e-5)
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+
+
+def _padded_windows(x: Tensor) -> Tensor:
+    return F.pad(x[None], (32, 32), mode="reflect").unfold(-1, 64, 16) * 2
+
+
+def _differences(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.cumsum(0).flip(0), (x[1:] - x[:-1]).abs().flip(0)
+
+
+@pytest.mark.parametrize("function", [_padded_windows, _differences])
+def test_similar_lengths_have_different_numbers_of_blocks(
+    function: Callable[[Tensor], Tensor | tuple[Tensor, ...]],
+) -> None:
+    """A kernel computes blocks of 1024 elements. Arrays of similar lengths have equally many
+    at the stand-ins, but not for all lengths."""
+    signal = torch.randn(4000)
+    lazy = signal.to("lazy")
+    for length in (900, 930, 960, 961, 990, 1024, 1025, 1026, 2049, 2048, 1988, 3073):
+        assert_close(
+            function(lazy[:length]), function(signal[:length]), rtol=1e-4, atol=1e-3
+        )
+    assert torch_ltc.metrics()["programs_bound"] >= 3

@@ -91,6 +91,7 @@ public:
   std::string run(const std::vector<std::vector<NumberCode>> &tables,
                   const GeneralNumbers &given);
   std::string addOrders(ArrayRef<SizeSamples> orders);
+  void addAssumedEqual();
 
 private:
   /// Returns the index of the code for a number or a marked grain, or nullopt
@@ -214,6 +215,21 @@ std::string ExecutableGeneralizer::addOrders(ArrayRef<SizeSamples> orders) {
   return "";
 }
 
+/// Equal integers: each is below the other one plus 1.
+void ExecutableGeneralizer::addAssumedEqual() {
+  std::set<std::pair<unsigned, unsigned>> known;
+  for (const auto &[a, b] : fitter.assumedEqual()) {
+    if (!known.emplace(table.add(a), table.add(b)).second)
+      continue;
+    for (const auto &[lesser, greater] : {std::pair(a, b), std::pair(b, a)}) {
+      NumberCode limit = greater;
+      append(limit, {runtime::CONSTANT, 1, runtime::ADD});
+      form.add_orders(table.add(lesser));
+      form.add_orders(table.add(limit));
+    }
+  }
+}
+
 } // namespace
 
 std::string mlir::torch_ltc::generalizeExecutable(
@@ -231,5 +247,6 @@ std::string mlir::torch_ltc::generalizeExecutable(
     form.add_largest_sizes(*llvm::min_element(sizes));
   ExecutableGeneralizer generalizer(samples, work, fitter);
   std::string error = generalizer.run(tables, given);
+  generalizer.addAssumedEqual();
   return error.empty() ? generalizer.addOrders(orders) : error;
 }

@@ -168,12 +168,17 @@ void NumberFitter::addBlocks(const SizeSamples &size, int64_t block) {
   SizeSamples blocks;
   for (unsigned i = 0; i < kNumSamples; ++i)
     blocks[i] = llvm::divideCeil(size[i], block);
-  if (isConstant(blocks) || fitProduct(blocks))
+  std::optional<NumberCode> code = fit(size);
+  if (!code)
     return;
-  if (std::optional<NumberCode> code = fit(size))
-    addBase(blocks,
-            apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)),
-            /*isBlocks=*/true);
+  NumberCode own =
+      apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block));
+  std::optional<NumberCode> equal =
+      isConstant(blocks) ? constant(blocks[0]) : fitProduct(blocks);
+  if (!equal)
+    addBase(blocks, std::move(own), /*isBlocks=*/true);
+  else if (*equal != own)
+    equalNumbers.emplace_back(std::move(own), std::move(*equal));
 }
 
 NumberCode NumberFitter::codeOf(const Monomial &monomial) const {

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir::torch_ltc {
@@ -44,6 +45,12 @@ public:
   void addTraced(const SizeSamples &number, unsigned index);
   /// Adds the number of blocks of `block` elements in `size`.
   void addBlocks(const SizeSamples &size, int64_t block);
+  /// Pairs of numbers that are equal in all samples, but may differ for other
+  /// sizes: arrays of 1000 and of 1064 elements usually have equally many
+  /// blocks. Binding must check that they are equal.
+  llvm::ArrayRef<std::pair<NumberCode, NumberCode>> assumedEqual() const {
+    return equalNumbers;
+  }
 
   /// Returns the code of a number that differs between the samples, or nullopt
   /// if no known expression has these values.
@@ -93,6 +100,7 @@ private:
 
   unsigned numSymbols;
   llvm::SmallVector<Base> bases;
+  std::vector<std::pair<NumberCode, NumberCode>> equalNumbers;
   std::vector<Monomial> monomials; ///< by degree
   std::map<SizeSamples, std::optional<NumberCode>> known;
   std::mutex mutex; ///< protects `known`
