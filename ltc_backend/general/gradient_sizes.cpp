@@ -55,7 +55,7 @@ private:
   /// Whether the op is the gradient of a padding that repeats values of the
   /// input: its gradient has the input's shape.
   bool isPad() const {
-    return node().numOperands == 2 && hasOnlyPadding(node()) &&
+    return node().numOperands == 2 && node().record->repeatsEdges &&
            node().shapes[0].sizes() == base.shape(operand(1)).sizes() &&
            node().shapes[0].sizes() != base.shape(operand(0)).sizes();
   }
@@ -229,13 +229,7 @@ private:
   }
 
   std::optional<Attribute> attributeOf(std::string_view name) const {
-    AttributeReader reader(node().attributes->words);
-    for (const ArgumentSpec &spec : node().record->arguments) {
-      Attribute attribute = reader.next();
-      if (spec.name == name)
-        return attribute;
-    }
-    return std::nullopt;
+    return findAttribute(*node().record, node().attributes->words, name);
   }
 
   bool hasArgument(std::string_view name) const {

@@ -37,13 +37,10 @@ bool isPartWritten(const SnapshotNode &node) {
 /// Returns the value of an argument; none if it isn't an integer.
 std::optional<int64_t> integerOf(const SnapshotNode &node,
                                  std::string_view argument) {
-  AttributeReader reader(node.attributes->words);
-  for (const ArgumentSpec &spec : node.record->arguments) {
-    Attribute attribute = reader.next();
-    if (spec.name == argument && attribute.tag == Tag::integer)
-      return attribute.integer();
-  }
-  return std::nullopt;
+  auto found = findAttribute(*node.record, node.attributes->words, argument);
+  if (!found || found->tag != Tag::integer)
+    return std::nullopt;
+  return found->integer();
 }
 
 int64_t dimOf(const SnapshotNode &node, int64_t rank) {
@@ -54,13 +51,9 @@ int64_t dimOf(const SnapshotNode &node, int64_t rank) {
 /// The argument `input_sizes` of the gradient of a slice or diagonal: the sizes
 /// of the whole tensor.
 c10::ArrayRef<int64_t> inputSizes(const SnapshotNode &node) {
-  AttributeReader reader(node.attributes->words);
-  for (const ArgumentSpec &spec : node.record->arguments) {
-    Attribute attribute = reader.next();
-    if (spec.name == "input_sizes")
-      return attribute.integers();
-  }
-  return {};
+  auto sizes =
+      findAttribute(*node.record, node.attributes->words, "input_sizes");
+  return sizes ? sizes->integers() : c10::ArrayRef<int64_t>();
 }
 
 void checkAlike(bool isAlike, const SnapshotNode &node) {

@@ -65,9 +65,3 @@ std::optional<ViewedDims> torch_ltc::viewedDims(const GraphSnapshot &base,
   }
   return std::nullopt;
 }
-
-bool torch_ltc::hasOnlyPadding(const SnapshotNode &node) {
-  const auto &arguments = node.record->arguments;
-  return arguments.size() == node.numOperands + 1 &&
-         arguments.back().name == "padding";
-}

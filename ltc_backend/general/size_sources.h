@@ -32,11 +32,6 @@ struct ViewedDims {
 std::optional<ViewedDims> viewedDims(const GraphSnapshot &base, ResultRef ref,
                                      uint32_t dim);
 
-/// Whether the numbers of the padding, by repeated or reflected elements, are
-/// the op's only argument besides its operands. The op pads, or is the gradient
-/// of such an op.
-bool hasOnlyPadding(const SnapshotNode &node);
-
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_GENERAL_SIZE_SOURCES_H

@@ -127,17 +127,14 @@ private:
     const int64_t rank = base.shape(whole).dim();
     if (!columns.varies(columns.firstSize(part) + uint32_t(rank) - 2))
       return;
-    AttributeReader reader(node.attributes->words);
-    for (const ArgumentSpec &spec : node.record->arguments) {
-      Attribute attribute = reader.next();
-      if (attribute.tag == Tag::integer &&
-          (spec.name == "dim1" || spec.name == "dim2")) {
-        const auto dim = uint32_t((attribute.integer() + rank) % rank);
-        if (whole.position == position)
-          addBoundOfGradient(position, dim);
-        else
-          addBoundOf(whole, dim);
-      }
+    for (const char *side : {"dim1", "dim2"}) {
+      auto attribute =
+          findAttribute(*node.record, node.attributes->words, side);
+      const auto dim = uint32_t((attribute->integer() + rank) % rank);
+      if (whole.position == position)
+        addBoundOfGradient(position, dim);
+      else
+        addBoundOf(whole, dim);
     }
   }
 
@@ -296,7 +293,7 @@ private:
   /// Whether the op repeats or reflects elements at the borders of its operand.
   bool isPadded(ResultRef ref) const {
     const SnapshotNode &node = base.nodes[ref.position];
-    return node.numOperands == 1 && hasOnlyPadding(node);
+    return node.numOperands == 1 && node.record->repeatsEdges;
   }
 
   /// Adds the integer that gives dimension `dim` of `ref`, or the sizes from

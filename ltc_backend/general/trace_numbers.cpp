@@ -127,21 +127,13 @@ endOfSlice(const GraphSnapshot &graph, const SnapshotNode &node) {
     return std::nullopt;
   const torch::lazy::Shape &shape =
       isRead ? graph.shape(graph.operands[node.firstOperand]) : node.shapes[0];
-  AttributeReader reader(node.attributes->words);
-  std::optional<int64_t> dim;
-  for (const ArgumentSpec &spec : node.record->arguments) {
-    Attribute attribute = reader.next();
-    if (attribute.tag != Tag::integer)
-      continue;
-    if (spec.name == "dim")
-      dim = attribute.integer();
-    if (spec.name != "end" || !dim)
-      continue;
-    *dim += *dim < 0 ? shape.dim() : 0;
-    return std::pair(size_t(attribute.payload - node.attributes->words.data()),
-                     shape.size(*dim));
-  }
-  return std::nullopt;
+  const std::vector<Word> &words = node.attributes->words;
+  auto dim = findAttribute(*node.record, words, "dim"),
+       end = findAttribute(*node.record, words, "end");
+  if (dim->tag != Tag::integer || end->tag != Tag::integer)
+    return std::nullopt;
+  const int64_t place = dim->integer() + (dim->integer() < 0 ? shape.dim() : 0);
+  return std::pair(size_t(end->payload - words.data()), shape.size(place));
 }
 
 GraphSnapshotPtr torch_ltc::withOpenEnds(const GraphSnapshotPtr &graph) {

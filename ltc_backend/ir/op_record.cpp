@@ -201,6 +201,18 @@ const OpRecord *torch_ltc::copyRecord(const c10::OperatorName &view) {
   return findOpRecord(copy);
 }
 
+std::optional<Attribute> torch_ltc::findAttribute(const OpRecord &record,
+                                                  c10::ArrayRef<Word> words,
+                                                  std::string_view name) {
+  AttributeReader reader(words);
+  for (const ArgumentSpec &spec : record.arguments) {
+    Attribute attribute = reader.next();
+    if (spec.name == name)
+      return attribute;
+  }
+  return std::nullopt;
+}
+
 /// Whether `pattern`, in which `*` matches any characters, matches `text`.
 static bool matches(std::string_view pattern, std::string_view text) {
   size_t star = pattern.find('*');

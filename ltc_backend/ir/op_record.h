@@ -9,12 +9,15 @@
 #ifndef TORCH_LTC_IR_OP_RECORD_H
 #define TORCH_LTC_IR_OP_RECORD_H
 
+#include "ir/attributes.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/lazy/core/ir.h>
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace torch_ltc {
@@ -102,6 +105,7 @@ struct OpRecord {
   bool castsOut = false;
   bool plainOut = false;
   bool wantsContiguous = false;
+  bool repeatsEdges = false;
   bool foreach = false;
 
   // Completed by `resolve`.
@@ -136,6 +140,12 @@ const OpRecord &getOpRecord(const std::string &name);
 /// The record of the op that copies a view: "aten::select.int" -> the row of
 /// "aten::select_copy.int". Null if there is none.
 const OpRecord *copyRecord(const c10::OperatorName &view);
+
+/// Returns the argument `name` of an op with these words; none if the op has no
+/// such argument.
+std::optional<Attribute> findAttribute(const OpRecord &record,
+                                       c10::ArrayRef<Word> words,
+                                       std::string_view name);
 
 /// Whether `list`, a comma-separated list of patterns, contains the op. A
 /// pattern is "aten::add.Tensor", or "aten::add" for all its overloads; `*`

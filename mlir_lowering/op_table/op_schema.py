@@ -6,7 +6,7 @@ import tomllib
 
 #: Fields that are true or false (default).
 FLAGS = (
-    "divides", "checks_values", "overlaps", "real_result", "casts_out", "plain_out", "wants_contiguous",
+    "divides", "checks_values", "overlaps", "real_result", "casts_out", "plain_out", "wants_contiguous", "repeats_edges",
     "foreach",
 )  # fmt: skip
 FIELDS = {
