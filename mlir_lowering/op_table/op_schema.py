@@ -110,6 +110,7 @@ SHAPE_RULES = (
     "linear",
     "linear_backward",
     "attention",
+    "short_attention",
     "attention_backward",
     # convolution
     "convolution",

@@ -197,8 +197,29 @@ bool shape_rules::linear(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+/// Checks the sizes of attention's operands, which begin at argument `first`.
+/// The tracer checks them before it chooses one of these ops, so an error means
+/// that a graph doesn't exist at other sizes.
+static void checkAttention(const Arguments &arguments, size_t first,
+                           size_t mask) {
+  SizesRef query = arguments.sizes(first), key = arguments.sizes(first + 1),
+           value = arguments.sizes(first + 2);
+  const size_t rank = query.size();
+  TORCH_CHECK(key[rank - 1] == query[rank - 1] &&
+                  key[rank - 2] == value[rank - 2] &&
+                  (rank < 3 || (key[0] == query[0] && value[0] == query[0])),
+              "attention: sizes ", query, ", ", key, " and ", value,
+              " of query, key and value don't match");
+  if (!arguments.has(mask))
+    return;
+  Sizes scores(query);
+  scores.back() = key[rank - 2];
+  checkExpandable(arguments.sizes(mask), scores);
+}
+
 bool shape_rules::attention(const Arguments &arguments, ScalarType dtype,
                             ResultShapes &results) {
+  checkAttention(arguments, 0, 3);
   Sizes sizes(arguments.sizes(0));
   sizes.back() = arguments.sizes(2).back();
   addResult(results, dtype, sizes);
@@ -207,8 +228,19 @@ bool shape_rules::attention(const Arguments &arguments, ScalarType dtype,
   return true;
 }
 
+bool shape_rules::short_attention(const Arguments &arguments, ScalarType dtype,
+                                  ResultShapes &results) {
+  checkAttention(arguments, 0, 3);
+  addResult(results, dtype, arguments.sizes(0));
+  return true;
+}
+
 bool shape_rules::attention_backward(const Arguments &arguments,
                                      ScalarType dtype, ResultShapes &results) {
+  checkAttention(arguments, 1, 6);
+  TORCH_CHECK(arguments.sizes(0) == arguments.sizes(4),
+              "attention: the gradient has the sizes ", arguments.sizes(0),
+              ", but the output has the sizes ", arguments.sizes(4));
   for (size_t like : {1, 2, 3})
     addResult(results, dtype, arguments.sizes(like));
   return true;
