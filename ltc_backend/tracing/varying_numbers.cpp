@@ -203,19 +203,22 @@ static std::optional<SlicedDim> slicedDim(const OpRecord &record,
   return SlicedDim{dim, whole[dim], step};
 }
 
-/// Whether the step of this `arange` has differed from that of an earlier
-/// trace. Its length then isn't a simple function of its numbers.
+/// Whether the start or the step of this `arange` has differed from that of an
+/// earlier trace, of any length. If the step has, the length isn't a simple
+/// function of the numbers. If the start has, the range is a position that
+/// moves, as in `arange(past, past + length)`.
 bool VaryingNumbers::isMovingRange(const OpRecord &record,
                                    const Numbers &numbers) {
-  if (record.shapeRule != ShapeRule::arangeShape || numbers.size() != 3 ||
+  if (record.shapeRule != ShapeRule::arangeShape || numbers.size() < 2 ||
       config().varying_sizes.get() == "off")
     return false;
   HashState state(14);
   state.add(opsBefore);
   state.add(record.id);
-  Part now{numbers[0], numbers[1], numbers[2]};
+  Part now{numbers[0], numbers[1], numbers.size() > 2 ? numbers[2] : 1};
   Part &last = parts.try_emplace(state.finish(), now).first->second;
-  now.isMoving = last.isMoving || now.step != last.step;
+  now.isMoving =
+      last.isMoving || now.step != last.step || now.start != last.start;
   last = now;
   return now.isMoving;
 }
