@@ -220,6 +220,23 @@ WINDOWS: dict[str, Loop] = {
 }
 
 
+def _written_cache(draw: random.Random, device: str) -> list[Tensor]:
+    """Attention over a cache of keys, into which a few positions are written."""
+    length, past = draw.randint(2, 5), draw.randint(0, 290)
+    keys = ROWS(device).clone()
+    keys[past : past + length] = SIGNAL(device)[: 8 * length].view(length, 8)
+    queries = torch.arange(past, past + length, device=device)
+    mask = torch.arange(300, device=device) <= queries[:, None]
+    q, kv = ROWS(device)[None, None, :length], keys[None, None]
+    return [F.scaled_dot_product_attention(q, kv, kv, attn_mask=mask)]
+
+
+def _noise_levels(draw: random.Random, device: str) -> list[Tensor]:
+    count, levels = draw.randint(2, 60), draw.randint(20, 200)
+    kept = (1 - torch.linspace(1e-4, 0.02, levels, device=device)).cumprod(0)
+    return [ROWS(device)[:count] * kept[levels // 2], kept]
+
+
 LOOPS: dict[str, Loop] = {
     "a part as a matrix": _matrix,
     "rows as matrices": _matrix_of_rows,
@@ -237,6 +254,8 @@ LOOPS: dict[str, Loop] = {
     "ranges": _range,
     "diagonals": _diagonal,
     "written diagonals": _written_diagonal,
+    "written cache": _written_cache,
+    "noise levels": _noise_levels,
     **WINDOWS,
 }
 

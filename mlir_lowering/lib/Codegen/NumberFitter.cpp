@@ -415,6 +415,30 @@ std::optional<NumberCode> NumberFitter::fitRatio(const FloatSamples &number,
   return std::nullopt;
 }
 
+/// Returns the float that, divided by `divisor` and rounded to a float, is
+/// `number` in all samples: the range of a `linspace`, whose distances are this
+/// float divided by a size. Returns none if there are several such floats near
+/// the products of number and divisor.
+static std::optional<float> onlyNumerator(const FloatSamples &number,
+                                          const FloatSamples &divisor) {
+  constexpr int kMaxDistance = 4; // in units of the last place
+  std::optional<float> found;
+  auto candidate = float(number[0] * divisor[0]);
+  for (int i = 0; i < kMaxDistance; ++i)
+    candidate = std::nextafterf(candidate, -HUGE_VALF);
+  for (int i = -kMaxDistance; i <= kMaxDistance; ++i) {
+    bool fits = candidate != 0 && std::isfinite(candidate);
+    for (unsigned s = 0; s < kNumSamples; ++s)
+      fits &= roundTo(double(candidate) / divisor[s], 32) == number[s];
+    if (fits && found)
+      return std::nullopt;
+    if (fits)
+      found = candidate;
+    candidate = std::nextafterf(candidate, HUGE_VALF);
+  }
+  return found;
+}
+
 /// Fits c / m, where c is a constant and m is a product, or a product plus or
 /// minus 1; or m / (m - 1), which makes a variance unbiased.
 std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
@@ -448,11 +472,19 @@ std::optional<NumberCode> NumberFitter::fitFraction(const FloatSamples &number,
           numerator.push_back(runtime::FLOAT64_BITS);
           return apply(quotient, std::move(numerator), shifted(code, offset));
         }
+        auto fraction = [&](double c) {
+          return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
+                       shifted(code, offset));
+        };
         for (double c :
              {1.0, -1.0, 2.0, -2.0, 0.5, std::round(number[0] * divisor[0])})
           if (c != 0 && isQuotient(everywhere(c), divisor))
-            return apply(quotient, constant(llvm::bit_cast<int64_t>(c)),
-                         shifted(code, offset));
+            return fraction(c);
+        if (bits != 32 || factor != 1)
+          continue;
+        std::optional<float> found = onlyNumerator(number, divisor);
+        if (found)
+          return fraction(*found);
       }
   }
   return std::nullopt;
