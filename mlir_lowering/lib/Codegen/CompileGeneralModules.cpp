@@ -87,16 +87,18 @@ LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
   return success();
 }
 
-/// Adds the block counts of a kernel's loops to the fitter.
-void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
-               NumberFitter &fitter) {
+/// Adds the block counts of a kernel's loops to the fitter. Returns what to
+/// replace in the codes of the kernel's numbers, if anything.
+std::optional<CodeReplacement>
+addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
+          NumberFitter &fitter) {
   std::array<ltc::ScheduleAttr, kNumSamples> schedules;
   for (unsigned s = 0; s < kNumSamples; ++s) {
     func::FuncOp kernel = kernels[s];
     schedules[s] = kernel->getAttrOfType<ltc::ScheduleAttr>(kScheduleAttr);
     if (!schedules[s] ||
         schedules[s].getAxes().size() != schedules[0].getAxes().size())
-      return;
+      return std::nullopt;
   }
   auto sizeOf = [&](unsigned axis) {
     SizeSamples size;
@@ -104,14 +106,21 @@ void addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
       size[s] = schedules[s].getAxes()[axis].getSize();
     return size;
   };
+  std::optional<CodeReplacement> ofTiles, ofBlocks;
   if (schedules[0].getTile())
-    fitter.addBlocks(sizeOf(*schedules[0].getTile()),
-                     KernelSchedule::kTileSize);
+    ofTiles = fitter.addBlocks(sizeOf(*schedules[0].getTile()),
+                               KernelSchedule::kTileSize);
   if (schedules[0].getSplit())
-    fitter.addBlocks(sizeOf(*schedules[0].getSplit()), schedules[0].getBlock());
+    ofBlocks = fitter.addBlocks(sizeOf(*schedules[0].getSplit()),
+                                schedules[0].getBlock());
+  // The shared codes of both could be equal.
+  if (ofTiles && ofBlocks)
+    fitter.assumeEqual(*ofTiles);
+  return ofBlocks ? ofBlocks : ofTiles;
 }
 
-LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
+LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter,
+                            KernelReplacements &replacements) {
   std::array<func::FuncOp, kNumSamples> programs;
   for (unsigned s = 0; s < kNumSamples; ++s)
     programs[s] = samples[s].program;
@@ -131,7 +140,8 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter) {
           samples[s].module.lookupSymbol<func::FuncOp>(calls[s][i].getCallee());
     if (failed(addSizes(kernels, fitter)))
       return failure();
-    addBlocks(kernels, fitter);
+    if (auto replacement = addBlocks(kernels, fitter))
+      replacements[samples[0].kernelOfCall.at(calls[0][i])] = *replacement;
   }
   return success();
 }
@@ -183,7 +193,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   NumberFitter fitter(numbers.standIns);
   for (auto [i, number] : llvm::enumerate(numbers.checked))
     fitter.addTraced(number, unsigned(i));
-  if (failed(addKnownSizes(samples, fitter)))
+  KernelReplacements replacements;
+  if (failed(addKnownSizes(samples, fitter, replacements)))
     return failure();
   statistics.kernelsSeconds = secondsSince(start);
 
@@ -195,6 +206,9 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   KernelSet &kernels = *samples[0].kernels;
   if (failed(kernels.compileGeneral(others, fitter, tables)))
     return failure();
+  for (const auto &[kernel, replacement] : replacements)
+    for (NumberCode &code : tables[kernel])
+      replaceCode(code, replacement);
   std::array<runtime::Executable *, kNumSamples> executables;
   for (auto [sample, executable] : llvm::zip_equal(samples, executables)) {
     executable = &sample.executable;
@@ -207,8 +221,9 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   SmallVector<SizeSamples> orders;
   if (failed(findOrders(samples, orders)))
     return failure();
-  std::string error = generalizeExecutable(executables, numbers, tables,
-                                           findWork(samples), orders, fitter);
+  std::string error =
+      generalizeExecutable(executables, numbers, tables, findWork(samples),
+                           orders, replacements, fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

@@ -50,14 +50,21 @@ std::string structureOf(runtime::Executable executable) {
 }
 
 /// Marks the grain of a call of kernel 0; `kGrainMark` + i marks that of kernel
-/// i.
+/// i. Likewise for the trip counts of kernels with a replacement.
 constexpr int64_t kGrainMark = std::numeric_limits<int64_t>::min();
+constexpr int64_t kTripMark = kGrainMark + (int64_t(1) << 32);
 
-void markGrains(runtime::Executable &executable) {
+void markNumbers(runtime::Executable &executable,
+                 const KernelReplacements &replacements) {
   for (runtime::Command &command : *executable.mutable_commands())
-    if (command.has_kernel())
-      command.mutable_kernel()->set_grain(kGrainMark +
-                                          command.kernel().kernel());
+    if (command.has_kernel()) {
+      const unsigned kernel = command.kernel().kernel();
+      command.mutable_kernel()->set_grain(kGrainMark + kernel);
+      if (replacements.contains(kernel))
+        command.mutable_kernel()->set_trip_count(kTripMark + kernel);
+    }
+  for (const auto &[kernel, replacement] : replacements)
+    executable.mutable_kernels(int(kernel))->set_trip_count(kTripMark + kernel);
 }
 
 void append(NumberCode &code, ArrayRef<int64_t> more) {
@@ -84,9 +91,15 @@ class ExecutableGeneralizer {
 public:
   ExecutableGeneralizer(
       const std::array<runtime::Executable *, kNumSamples> &samples,
-      ArrayRef<SizeSamples> work, NumberFitter &fitter)
-      : samples(samples), work(work), fitter(fitter), general(*samples[0]),
-        form(*general.mutable_general()), table(form) {}
+      ArrayRef<SizeSamples> work, const KernelReplacements &replacements,
+      NumberFitter &fitter)
+      : samples(samples), work(work), replacements(replacements),
+        fitter(fitter), general(*samples[0]), form(*general.mutable_general()),
+        table(form), tripCounts(general.kernels_size()) {
+    for (size_t kernel = 0; kernel < tripCounts.size(); ++kernel)
+      for (unsigned s = 0; s < kNumSamples; ++s)
+        tripCounts[kernel][s] = samples[s]->kernels(int(kernel)).trip_count();
+  }
 
   std::string run(const std::vector<std::vector<NumberCode>> &tables,
                   const GeneralNumbers &given);
@@ -94,44 +107,59 @@ public:
   void addAssumedEqual();
 
 private:
-  /// Returns the index of the code for a number or a marked grain, or nullopt
-  /// if no known expression has its values.
+  /// Returns the index of the code for a number or a marked one, or nullopt if
+  /// no known expression has its values.
   std::optional<unsigned> fit(const SizeSamples &number);
   std::optional<NumberCode> fitGrain(unsigned kernel);
+  std::optional<NumberCode> fitTripCount(unsigned kernel);
+  bool isGrain(int64_t number) const {
+    return number < kGrainMark + general.kernels_size();
+  }
+  bool isMarked(int64_t number) const {
+    return number < kTripMark + general.kernels_size();
+  }
 
   const std::array<runtime::Executable *, kNumSamples> &samples;
   ArrayRef<SizeSamples> work;
+  const KernelReplacements &replacements;
   NumberFitter &fitter;
   runtime::Executable &general;
   runtime::GeneralForm &form;
   NumberTable table;
+  std::vector<SizeSamples> tripCounts; ///< by kernel
 };
 
 std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
-  SizeSamples iterations;
-  for (unsigned s = 0; s < kNumSamples; ++s)
-    iterations[s] = samples[s]->kernels(kernel).trip_count();
   auto codeOf = [&](const SizeSamples &number) -> std::optional<NumberCode> {
     if (llvm::all_equal(number))
       return NumberCode{runtime::CONSTANT, number[0]};
     return fitter.fitEstimate(number);
   };
   std::optional<NumberCode> workCode = codeOf(work[kernel]),
-                            iterationsCode = codeOf(iterations);
+                            iterationsCode = codeOf(tripCounts[kernel]);
   if (!workCode || !iterationsCode)
     return std::nullopt;
   return grainOf(*workCode, *iterationsCode);
 }
 
+std::optional<NumberCode> ExecutableGeneralizer::fitTripCount(unsigned kernel) {
+  std::optional<NumberCode> code = fitter.fit(tripCounts[kernel]);
+  const CodeReplacement &replacement = replacements.at(kernel);
+  if (code && !replaceCode(*code, replacement))
+    fitter.assumeEqual(replacement);
+  return code;
+}
+
 std::optional<unsigned> ExecutableGeneralizer::fit(const SizeSamples &number) {
   std::optional<NumberCode> code;
-  if (llvm::all_equal(number) &&
-      number[0] >= kGrainMark + general.kernels_size())
-    return table.add({runtime::CONSTANT, number[0]});
-  if (number[0] < kGrainMark + general.kernels_size()) {
+  if (isGrain(number[0])) {
     code = fitGrain(number[0] - kGrainMark);
     if (!code) // the kernel's work isn't known, so it isn't split
       code = NumberCode{runtime::CONSTANT, 0};
+  } else if (isMarked(number[0])) {
+    code = fitTripCount(number[0] - kTripMark);
+  } else if (llvm::all_equal(number)) {
+    code = NumberCode{runtime::CONSTANT, number[0]};
   } else {
     code = fitter.fit(number);
   }
@@ -143,7 +171,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
                            const GeneralNumbers &given) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
-    markGrains(*samples[s]);
+    markNumbers(*samples[s], replacements);
     runtime::forEachNumber(
         *samples[s], [&](int64_t &number) { numbers[s].push_back(number); });
   }
@@ -151,8 +179,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     SizeSamples number;
     for (unsigned s = 0; s < kNumSamples; ++s)
       number[s] = numbers[s][i];
-    bool isMarked = number[0] < kGrainMark + general.kernels_size();
-    if (llvm::all_equal(number) && !isMarked) {
+    if (llvm::all_equal(number) && !isMarked(number[0])) {
       form.add_places(0);
       continue;
     }
@@ -186,11 +213,15 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
     if (command.name() != samples[1]->commands(i).name())
       command.clear_name();
   }
-  // Remove the numbers that mark kernels' grains. All other numbers remain
-  // those of the first sample.
+  // Remove the marks. All other numbers remain those of the first sample.
   for (runtime::Command &command : *general.mutable_commands())
-    if (command.has_kernel())
+    if (command.has_kernel()) {
       command.mutable_kernel()->set_grain(0);
+      command.mutable_kernel()->set_trip_count(
+          tripCounts[command.kernel().kernel()][0]);
+    }
+  for (const auto &[kernel, replacement] : replacements)
+    general.mutable_kernels(int(kernel))->set_trip_count(tripCounts[kernel][0]);
   return "";
 }
 
@@ -237,7 +268,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
     const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
     ArrayRef<SizeSamples> work, ArrayRef<SizeSamples> orders,
-    NumberFitter &fitter) {
+    const KernelReplacements &replacements, NumberFitter &fitter) {
   std::string structure = structureOf(*samples[0]);
   for (runtime::Executable *other : llvm::drop_begin(samples))
     if (structureOf(*other) != structure)
@@ -245,7 +276,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
   runtime::GeneralForm &form = *samples[0]->mutable_general();
   for (const SizeSamples &sizes : given.standIns)
     form.add_largest_sizes(*llvm::min_element(sizes));
-  ExecutableGeneralizer generalizer(samples, work, fitter);
+  ExecutableGeneralizer generalizer(samples, work, replacements, fitter);
   std::string error = generalizer.run(tables, given);
   generalizer.addAssumedEqual();
   return error.empty() ? generalizer.addOrders(orders) : error;

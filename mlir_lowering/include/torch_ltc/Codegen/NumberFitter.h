@@ -17,13 +17,21 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace mlir::torch_ltc {
 
 /// Postfix code of `Number` in executable.proto.
 using NumberCode = std::vector<int64_t>;
+
+/// Two codes with equal values in all samples. `own` is the right one for other
+/// sizes.
+struct CodeReplacement {
+  NumberCode shared, own;
+};
+
+/// Replaces `shared` in a code by `own`. Returns whether the code contains it.
+bool replaceCode(NumberCode &code, const CodeReplacement &replacement);
 
 /// Returns text for an error: "3, 4, 7 and 6 at the stand-ins, which is no
 /// known function of them".
@@ -43,14 +51,17 @@ public:
   /// Adds number `index` of the traced program. It needs no expression, because
   /// each binding gets its value from the trace.
   void addTraced(const SizeSamples &number, unsigned index);
-  /// Adds the number of blocks of `block` elements in `size`.
-  void addBlocks(const SizeSamples &size, int64_t block);
-  /// Pairs of numbers that are equal in all samples, but may differ for other
-  /// sizes: arrays of 1000 and of 1064 elements usually have equally many
-  /// blocks. Binding must check that they are equal.
-  llvm::ArrayRef<std::pair<NumberCode, NumberCode>> assumedEqual() const {
-    return equalNumbers;
+  /// Adds the number of blocks of `block` elements in `size`. If it equals that
+  /// of another size in all samples, returns a replacement: the codes that
+  /// `fit` returns contain the other size's number of blocks.
+  std::optional<CodeReplacement> addBlocks(const SizeSamples &size,
+                                           int64_t block);
+  /// Adds a pair of numbers that are equal in all samples, but may differ for
+  /// other sizes. Binding must check that they are equal.
+  void assumeEqual(CodeReplacement pair) {
+    equalNumbers.push_back(std::move(pair));
   }
+  llvm::ArrayRef<CodeReplacement> assumedEqual() const { return equalNumbers; }
 
   /// Returns the code of a number that differs between the samples, or nullopt
   /// if no known expression has these values.
@@ -100,7 +111,7 @@ private:
 
   unsigned numSymbols;
   llvm::SmallVector<Base> bases;
-  std::vector<std::pair<NumberCode, NumberCode>> equalNumbers;
+  std::vector<CodeReplacement> equalNumbers;
   std::vector<Monomial> monomials; ///< by degree
   std::map<SizeSamples, std::optional<NumberCode>> known;
   std::mutex mutex; ///< protects `known`
