@@ -150,3 +150,21 @@ def test_similar_lengths_have_different_numbers_of_blocks(
             function(lazy[:length]), function(signal[:length]), rtol=1e-4, atol=1e-3
         )
     assert torch_ltc.metrics()["programs_bound"] >= 3
+
+
+def test_spectra_of_long_signals() -> None:
+    """The number of windows follows from the length, whatever their distance."""
+    signal = torch.randn(2, 40000)
+    lazy, window = signal.to("lazy"), torch.hann_window(400)
+    lazy_window = window.to("lazy")
+    torch_ltc.mark_step()
+    draw = random.Random(1)
+    torch_ltc.reset_metrics()
+    for _ in range(8):
+        length = draw.randint(4000, 40000)
+        ours, expected = (
+            torch.stft(x[:, :length], 400, 160, window=w, return_complex=True).abs()
+            for x, w in ((lazy, lazy_window), (signal, window))
+        )
+        assert_close(ours, expected, rtol=1e-4, atol=1e-3)
+    assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS

@@ -320,6 +320,8 @@ private:
     if (number.kind == NumberSlot::Kind::Integer)
       if (auto value = fitViewedSize(number, column))
         return value;
+    if (auto windows = parts.fitWindows(number, column, operands))
+      return windows;
     if (boundsVary >= Bounds::Equal && isConstant(column))
       if (auto bound = fitBound(column))
         return bound;

@@ -1,4 +1,4 @@
-//===- part_numbers.cpp - Ends of slices and pads -------------------------===//
+//===- part_numbers.cpp - Slices, pads and windows ------------------------===//
 
 #include "general/part_numbers.h"
 
@@ -88,5 +88,54 @@ std::optional<SizeExpression> PartNumbers::fitEnd(const NumberSlot &number,
           if (isSum(column, numbersOf(columns, length),
                     numbersOf(columns, start)))
             return end;
+  return std::nullopt;
+}
+
+bool PartNumbers::wordVaries(uint32_t node, size_t place) const {
+  return std::ranges::any_of(slots, [&](const NumberSlot &slot) {
+    return slot.node == node && slot.place == place &&
+           slot.kind == NumberSlot::Kind::Integer &&
+           columns.integerVaries(slot.index);
+  });
+}
+
+std::optional<SizeExpression> PartNumbers::fitWindows(
+    const NumberSlot &number, const Column &column,
+    c10::ArrayRef<std::vector<SizeCandidate>> operands) const {
+  const SnapshotNode &node = base.nodes[number.node];
+  if (node.record->shapeRule != ShapeRule::as_stridedShape ||
+      number.kind != NumberSlot::Kind::Integer ||
+      !columns.integerVaries(number.index))
+    return std::nullopt;
+  const std::vector<Word> &words = node.attributes->words;
+  auto size = findAttribute(*node.record, words, "size"),
+       stride = findAttribute(*node.record, words, "stride");
+  const auto firstSize = size_t(size->payload - words.data()),
+             firstStride = size_t(stride->payload - words.data());
+  if (number.place < firstSize || number.place >= firstSize + size->count)
+    return std::nullopt;
+  const size_t dim = number.place - firstSize;
+  const int64_t distance = stride->payload[dim];
+  if (distance < 1 || wordVaries(number.node, firstStride + dim))
+    return std::nullopt;
+  for (size_t d = 0; d < size->count; ++d) {
+    if (d == dim || wordVaries(number.node, firstSize + d) ||
+        wordVaries(number.node, firstStride + d))
+      continue;
+    const int64_t window = (size->payload[d] - 1) * stride->payload[d] + 1;
+    for (const SizeCandidate &row : operands[0]) {
+      bool holds = true;
+      for (size_t i = 0; i < column.size(); ++i)
+        holds &= row.values[i] >= window &&
+                 (row.values[i] - window) / distance + 1 == column[i];
+      if (!holds)
+        continue;
+      SizeExpression windows = SizeExpression::of(row.term);
+      windows.summand = -window;
+      windows.divisor = distance;
+      windows.offset = 1;
+      return windows;
+    }
+  }
   return std::nullopt;
 }

@@ -1,7 +1,8 @@
-//===- part_numbers.h - Ends of slices and pads -----------------*- C++ -*-===//
+//===- part_numbers.h - Slices, pads and windows ----------------*- C++ -*-===//
 //
 // The end of a slice and a pad follow from the length of the result, which has
-// a slot of its own before them (number_slots.h).
+// a slot of its own before them (number_slots.h). The number of windows that
+// `stft` reads by `as_strided` follows from the length of a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,17 @@ public:
   /// expression are.
   std::optional<SizeExpression> fitEnd(const NumberSlot &number,
                                        const Column &column) const;
+  /// Expresses the number of windows that an `as_strided` reads from a row of
+  /// its operand: (row - window) / distance + 1. `operands`: the varying sizes
+  /// of the operands.
+  std::optional<SizeExpression>
+  fitWindows(const NumberSlot &number, const Column &column,
+             c10::ArrayRef<std::vector<SizeCandidate>> operands) const;
 
 private:
+  /// Whether the node's word at `place` differs between traces.
+  bool wordVaries(uint32_t node, size_t place) const;
+
   const GraphSnapshot &base;
   const TraceColumns &columns;
   const std::vector<NumberSlot> &slots;

@@ -301,8 +301,12 @@ SizeExpression::text(const std::function<std::string(SizeTerm)> &name) const {
     result = std::to_string(factor) + "*";
   for (size_t i = 0; i < product.size(); ++i)
     result += (i ? "*" : "") + name(product[i]);
+  const bool isUp = summand != 0 && summand == divisor - 1;
+  if (summand && !isUp)
+    result = "(" + result + (summand < 0 ? " - " : " + ") +
+             std::to_string(std::abs(summand)) + ")";
   if (divisor != 1)
-    result = (summand ? "ceil(" : "floor(") + result + " / " +
+    result = (isUp ? "ceil(" : "floor(") + result + " / " +
              std::to_string(divisor) + ")";
   if (quotient)
     result += " / " + name(*quotient);
