@@ -140,6 +140,11 @@ def distributed_tensors(device: str):
     yield (columns @ distribute_tensor(b, whole, [Shard(0)])).full_tensor()
     yield rows.sum().full_tensor()
     yield columns.to_local()
+    for reduce in (torch.max, torch.min, torch.median):
+        for placement in (Replicate(), Shard(0)):
+            operand = distribute_tensor(a, whole, [placement]).requires_grad_()
+            reduce(operand).backward()
+            yield operand.grad.full_tensor()
 
 
 def tensor_parallel(device: str):
