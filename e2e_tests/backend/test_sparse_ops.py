@@ -3,6 +3,7 @@ tensors, masks and copies. They need no value, so they neither wait nor cut the 
 
 from __future__ import annotations
 
+import random
 import warnings
 from collections.abc import Callable
 
@@ -158,6 +159,31 @@ def test_a_graph_network():
         return [loss.detach(), *(p.detach() for p in parameters)]
 
     compare(run)
+
+
+def test_graphs_of_random_sizes():
+    """At most 4 programs are compiled for 12 graphs."""
+
+    def run(device: str) -> list:
+        layer, sizes = nn.Linear(4, 8).to(device), random.Random(0)
+        optimizer, losses = torch.optim.SGD(layer.parameters(), lr=0.1), []
+        for _ in range(12):
+            nodes, edges = sizes.randrange(20, 90), sizes.randrange(50, 300)
+            ends = torch.randint(nodes, (2, edges))
+            graph = torch.sparse_coo_tensor(ends, torch.rand(edges), (nodes, nodes))
+            hidden = torch.sparse.mm(
+                graph.to(device), layer(torch.rand(nodes, 4).to(device))
+            )
+            loss = hidden.square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.detach())
+        return losses
+
+    with torch_ltc.config(cache=False):
+        compare(run)
+    assert torch_ltc.metrics()["compilations"] <= 4
 
 
 @pytest.mark.parametrize("kind, fallbacks", [("sgd", 0), ("adam", 3)])

@@ -56,7 +56,7 @@ void registerInPlaceViewChecks();
 /// Registers kernels that move and inspect sparse tensors, and kernels for
 /// dense tensors that create sparse ones.
 void registerSparseLayouts();
-/// Registers the fallback for all other ops on sparse tensors without a kernel.
+/// Registers the fallback for ops on sparse tensors that have no other kernel.
 void registerSparseFallbacks();
 void registerSparseResults();
 /// Registers kernels that create and move quantized and nested tensors. The
