@@ -208,17 +208,20 @@ def die(rank: int, place: str, folder: str) -> None:
         (Path(folder) / f"rank{rank}.json").write_text(json.dumps(report))
 
 
-def end_with_the_store(rank: int, port: int) -> None:
+def end_with_the_store(rank: int) -> None:
     """If the rank that hosts the job's store ends, the error of the others doesn't wait for
     the group's timeout, in which the store could answer."""
-    ranks = dist.get_world_size()
+    ranks, timeout = dist.get_world_size(), datetime.timedelta(seconds=90)
+    host, port = "127.0.0.1", [0]  # 0: any free port
+    if rank == 0:
+        store = dist.TCPStore(host, 0, None, True, timeout, wait_for_workers=False)
+        port = [store.port]
+    dist.broadcast_object_list(port)
+    if rank != 0:
+        store = dist.TCPStore(host, port[0], None, False, timeout)
     dist.destroy_process_group()
     dist.init_process_group(
-        "gloo",
-        init_method=f"tcp://127.0.0.1:{port}",
-        rank=rank,
-        world_size=ranks,
-        timeout=datetime.timedelta(seconds=90),
+        "gloo", store=store, rank=rank, world_size=ranks, timeout=timeout
     )
     x = torch.ones(2, device="lazy")
     dist.all_reduce(x)
