@@ -1,10 +1,11 @@
 """Trains a convolutional network on handwritten digits with several processes.
 
-    OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 --max-restarts 3 \\
-        examples/train_distributed.py
+    export OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
+    torchrun --nproc-per-node 2 --max-restarts 3 examples/train_distributed.py
 
 Each epoch ends with a checkpoint. If a process dies, torchrun restarts all processes, and
 they resume from the last checkpoint: the final loss is the same as without the failure.
+The second variable is explained in docs/distributed.md.
 """
 
 from __future__ import annotations
