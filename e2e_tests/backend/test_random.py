@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch_ltc
@@ -166,3 +168,71 @@ def test_bernoulli_is_drawn_in_the_type_of_out(dtype: torch.dtype) -> None:
         return torch.bernoulli(torch.full((20,), 0.5, device=device), out=out).cpu()
 
     assert torch.equal(run("lazy"), run("cpu"))
+
+
+@pytest.mark.parametrize("count", [129, 311, 312, 313, 512, 4999])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        torch.bool,
+        torch.float16,
+        torch.bfloat16,
+        torch.float32,
+        torch.float64,
+        torch.int32,
+    ],
+    ids=str,
+)
+def test_many_bernoulli_draws(dtype: torch.dtype, count: int) -> None:
+    """The backend computes blocks of the generator's words. A block may begin at any of
+    its 624 words, and the state must be torch's afterwards."""
+    for before, p in (
+        (0, 0.9),
+        (1, 1e-3),
+        (623, 0.5),
+        (624, 0.0),
+        (1000, 1.0),
+        (5, 1 / 3),
+    ):
+        results = []
+        for device in ("cpu", "lazy"):
+            torch.manual_seed(count)
+            torch.randint(0, 9, (before,))
+            own = torch.Generator().manual_seed(before)
+            numbers = [
+                torch.empty(count, dtype=dtype, device=device).bernoulli_(p),
+                torch.empty(count, dtype=dtype, device=device).bernoulli_(
+                    p, generator=own
+                ),
+                torch.randn(3),
+            ]
+            results.append([x.cpu() for x in numbers])
+            results[-1] += [torch.get_rng_state(), own.get_state()]
+        for expected, result in zip(*results, strict=True):
+            assert torch.equal(expected, result)
+
+
+def test_bernoulli_draws_in_the_order_of_the_memory() -> None:
+    def draw(device: str) -> torch.Tensor:
+        torch.manual_seed(1)
+        x = torch.ones(2, 5, 6, 7, device=device)
+        x = x.contiguous(memory_format=torch.channels_last)
+        dropped = torch.nn.functional.dropout(x, 0.3)
+        return torch.cat([dropped.flatten(), torch.bernoulli(x[:, ::2], 0.5).flatten()])
+
+    assert torch.equal(draw("lazy").cpu(), draw("cpu"))
+
+
+@pytest.mark.skipif(
+    "GenuineIntel" in Path("/proc/cpuinfo").read_text(),
+    reason="torch draws with MKL on Intel's processors",
+)
+def test_many_bernoulli_draws_without_torchs_kernel() -> None:
+    def draw() -> None:
+        torch.empty(1000, device="lazy").bernoulli_(0.5)
+
+    draw()
+    with torch.profiler.profile() as profile:
+        draw()
+    names = [event.name for event in profile.events()]
+    assert "aten::bernoulli_" not in names[names.index("aten::bernoulli") :]

@@ -10,6 +10,7 @@
 #include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "memory/lazy_device.h"
+#include "ops/bernoulli_draw.h"
 #include "ops/draws.h"
 #include "ops/registration.h"
 #include "shape/strides.h"
@@ -292,7 +293,7 @@ nativeDropout(const at::Tensor &input, double p, std::optional<bool> train) {
   at::Tensor mask = drawn(
       [memory = denseMemoryLike(input, at::kBool),
        p](at::OptionalIntArrayRef sizes) {
-        return memory.allocate(sizes).bernoulli_(1 - p);
+        return drawBernoulli(memory.allocate(sizes), 1 - p);
       },
       [p] { return bernoulliText(1 - p); });
   // Eager draws before it rejects the dtype.
@@ -350,7 +351,7 @@ at::Tensor bernoulliOfNumber(const at::Tensor &self, double p,
   return drawn(
       [memory = memoryLike(self, self.scalar_type()), p,
        generator](at::OptionalIntArrayRef sizes) {
-        return withoutGaps(memory.allocate(sizes).bernoulli_(p, generator));
+        return withoutGaps(drawBernoulli(memory.allocate(sizes), p, generator));
       },
       [p] { return bernoulliText(p); });
 }
