@@ -226,9 +226,10 @@ GraphSnapshot torch_ltc::takeSnapshot(const Graph &graph, std::string name,
     snapshot.parameters.push_back(
         {data.shape(), data.name(), donatable[i], data.sizeMarks()});
   }
+  snapshot.nodes.reserve(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const GraphNode *node = graph.nodes[i];
-    SnapshotNode copy;
+    SnapshotNode &copy = snapshot.nodes.emplace_back();
     copy.firstOperand = graph.firstOperand[i];
     copy.numOperands = uint32_t(node->numOperands());
     copy.shapes = node->shapes().vec();
@@ -245,7 +246,6 @@ GraphSnapshot torch_ltc::takeSnapshot(const Graph &graph, std::string name,
       copy.location = op.location();
       copy.modulePath = op.modulePath();
     }
-    snapshot.nodes.push_back(std::move(copy));
   }
   return snapshot;
 }

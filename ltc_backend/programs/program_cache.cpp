@@ -7,6 +7,7 @@
 #include "memory/blocking.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <list>
 #include <unordered_map>
@@ -28,9 +29,36 @@ struct Entry {
   ProgramPtr program;
 };
 
+/// Programs of one kind, most recently used first. A kind has its own limit, so
+/// that the many programs of a loop whose sizes change in each step don't
+/// replace compiled ones.
+struct Group {
+  std::list<Entry> entries;
+  size_t weight = 0; // of all entries
+};
+
+enum Kind { placeholder, bound, compiled, numKinds };
+
+Kind kindOf(const Program &program) {
+  return program.isPlaceholder() ? placeholder
+         : program.isBound       ? bound
+                                 : compiled;
+}
+
+/// The share of the limit that a program takes.
+size_t weightOf(const Program &program) {
+  return kindOf(program) == compiled ? 1 : program.numOps;
+}
+
+size_t limitOf(Kind kind) {
+  if (kind == compiled)
+    return size_t(std::max<int64_t>(1, config().max_loaded_programs.get()));
+  return kind == placeholder ? kMaxPlaceholderOps : kMaxBoundOps;
+}
+
 struct Cache {
   std::mutex mutex;
-  std::list<Entry> entries; // most recently used first
+  std::array<Group, numKinds> groups;
   std::unordered_map<Hash128, std::list<Entry>::iterator, Hash128Hasher> byHash;
   std::deque<RecentProgram> recent; // newest last
   // Compilation is serialized: two threads that train the same model need the
@@ -42,42 +70,39 @@ struct Cache {
     auto found = byHash.find(hash);
     if (found == byHash.end())
       return nullptr;
+    const ProgramPtr &program = found->second->program;
+    std::list<Entry> &entries = groups[kindOf(*program)].entries;
     entries.splice(entries.begin(), entries, found->second);
-    return found->second->program;
+    return program;
   }
 
   void insert(const Hash128 &hash, ProgramPtr program) {
     std::lock_guard<std::mutex> lock(mutex);
-    entries.push_front({hash, std::move(program)});
-    byHash[hash] = entries.begin();
-    size_t limit =
-        size_t(std::max<int64_t>(1, config().max_loaded_programs.get()));
-    while (entries.size() > limit)
-      drop(std::prev(entries.end()));
-    dropOps(kMaxPlaceholderOps,
-            [](const Program &program) { return program.isPlaceholder(); });
-    dropOps(kMaxBoundOps,
-            [](const Program &program) { return program.isBound; });
+    const Kind kind = kindOf(*program);
+    Group &group = groups[kind];
+    group.weight += weightOf(*program);
+    group.entries.push_front({hash, std::move(program)});
+    byHash[hash] = group.entries.begin();
+    dropOldest(kind);
   }
 
-  void drop(std::list<Entry>::iterator entry) {
-    byHash.erase(entry->hash);
-    entries.erase(entry);
+  /// Replaces a program by one of another kind.
+  void replace(std::list<Entry>::iterator entry, const ProgramPtr &program) {
+    const Kind kind = kindOf(*program);
+    Group &from = groups[kindOf(*entry->program)], &to = groups[kind];
+    from.weight -= weightOf(*entry->program);
+    to.weight += weightOf(*program);
+    entry->program = program;
+    to.entries.splice(to.entries.begin(), from.entries, entry);
+    dropOldest(kind);
   }
 
-  /// Drops the least recently used programs of a kind while those in the cache
-  /// have more than `maxOps` ops in total. A loop whose sizes change in each
-  /// step makes many such programs.
-  void dropOps(size_t maxOps, bool (*isOfKind)(const Program &)) {
-    size_t numOps = 0;
-    for (auto entry = entries.begin(); entry != entries.end();) {
-      auto next = std::next(entry);
-      if (isOfKind(*entry->program)) {
-        numOps += entry->program->numOps;
-        if (numOps > maxOps && entry != entries.begin())
-          drop(entry);
-      }
-      entry = next;
+  void dropOldest(Kind kind) {
+    Group &group = groups[kind];
+    while (group.weight > limitOf(kind) && group.entries.size() > 1) {
+      group.weight -= weightOf(*group.entries.back().program);
+      byHash.erase(group.entries.back().hash);
+      group.entries.pop_back();
     }
   }
 };
@@ -114,23 +139,26 @@ void torch_ltc::replacePlaceholder(const Hash128 &hash, const std::string &name,
                                    const ProgramPtr &program) {
   // Replaced programs are destroyed after the lock is released.
   std::vector<ProgramPtr> replaced;
-  auto replace = [&](ProgramPtr &place) {
-    if (place->isPlaceholder() && place->name == name)
-      replaced.push_back(std::exchange(place, program));
+  auto isReplaced = [&](const ProgramPtr &place) {
+    return place->isPlaceholder() && place->name == name;
   };
   std::lock_guard<std::mutex> lock(cache().mutex);
   for (RecentProgram &recent : cache().recent)
-    replace(recent.program);
+    if (isReplaced(recent.program))
+      replaced.push_back(std::exchange(recent.program, program));
   auto found = cache().byHash.find(hash);
-  if (found != cache().byHash.end())
-    replace(found->second->program);
+  if (found == cache().byHash.end() || !isReplaced(found->second->program))
+    return;
+  replaced.push_back(found->second->program);
+  cache().replace(found->second, program);
 }
 
 std::vector<ProgramPtr> torch_ltc::loadedPrograms() {
   std::lock_guard<std::mutex> lock(cache().mutex);
   std::vector<ProgramPtr> programs;
-  for (const Entry &entry : cache().entries)
-    programs.push_back(entry.program);
+  for (const Group &group : cache().groups)
+    for (const Entry &entry : group.entries)
+      programs.push_back(entry.program);
   return programs;
 }
 
@@ -138,7 +166,7 @@ void torch_ltc::clearPrograms() {
   SkeletonMemory::get().clear();
   std::lock_guard<std::mutex> lock(cache().mutex);
   cache().byHash.clear();
-  cache().entries.clear();
+  cache().groups = {};
   cache().recent.clear();
 }
 

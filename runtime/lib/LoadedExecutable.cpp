@@ -24,7 +24,8 @@ using namespace torch_ltc::runtime;
 
 llvm::Expected<std::unique_ptr<LoadedExecutable>>
 LoadedExecutable::load(const char *data, size_t size) {
-  std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
+  std::unique_ptr<LoadedExecutable> result(
+      new LoadedExecutable(/*isBound=*/false));
   Executable &message = result->message;
   // protobuf counts bytes in int.
   if (size > size_t(INT_MAX))
@@ -71,8 +72,8 @@ LoadedExecutable::bind(const LtcSizes &sizes) const {
     return failure("Program '{0}' can't be bound to sizes: it was compiled for "
                    "fixed sizes.",
                    message.name());
-  std::unique_ptr<LoadedExecutable> result(new LoadedExecutable);
-  result->isBound = true;
+  std::unique_ptr<LoadedExecutable> result(
+      new LoadedExecutable(/*isBound=*/true));
   result->message = message;
   auto numbers = bindSizes(result->message, *form, sizes);
   if (!numbers)

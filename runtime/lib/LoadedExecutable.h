@@ -14,6 +14,8 @@
 
 #include "llvm/Support/Error.h"
 
+#include <google/protobuf/arena.h>
+
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -50,7 +52,7 @@ public:
   }
 
 private:
-  LoadedExecutable() = default;
+  explicit LoadedExecutable(bool isBound) : isBound(isBound) {}
 
   /// State that one run at a time uses and later runs reuse.
   struct RunState {
@@ -96,9 +98,26 @@ private:
                           const LtcRunArguments &arguments);
   void countHarmlessCommands();
 
+  struct MessageDeleter {
+    void operator()(Executable *owned) const {
+      if (!owned->GetArena())
+        delete owned;
+    }
+  };
+
+  /// Whether this is a general executable bound to sizes, which may never occur
+  /// again.
+  const bool isBound;
+  /// Contains the message of a bound executable: hundreds of objects that are
+  /// allocated and freed for each size. The message of a loaded one isn't in
+  /// it, because an arena can't free parts.
+  google::protobuf::Arena messageMemory;
+  std::unique_ptr<Executable, MessageDeleter> ownedMessage{
+      google::protobuf::Arena::CreateMessage<Executable>(
+          isBound ? &messageMemory : nullptr)};
   /// The message without the objects, the bytes of constants and the general
   /// form.
-  Executable message;
+  Executable &message = *ownedMessage;
   /// The form of a general executable; null for an executable that can run.
   std::unique_ptr<const GeneralForm> form;
   std::shared_ptr<KernelLibrary> kernels;
@@ -117,9 +136,6 @@ private:
   TracingThreadLoad tracingThreadLoad;
   std::mutex mutex;
   std::vector<std::unique_ptr<RunState>> idle;
-  /// Whether this is a general executable bound to sizes, which may never occur
-  /// again.
-  bool isBound = false;
   int64_t numRuns = 0;
 };
 
