@@ -175,6 +175,42 @@ static double countOf(const torch::lazy::Shape &shape) {
   return count;
 }
 
+/// The number of pairs of a query and a key in an attention op, which the
+/// compiler decomposes; 0 for other ops.
+static double countPairs(const GraphSnapshot &graph, const SnapshotNode &node) {
+  if (!node.record)
+    return 0;
+  size_t query = 0; // the operand that precedes the keys
+  switch (node.record->shapeRule) {
+  case ShapeRule::attentionShape:
+  case ShapeRule::short_attentionShape:
+    break;
+  case ShapeRule::attention_backwardShape:
+    query = 1;
+    break;
+  default:
+    return 0;
+  }
+  auto shape = [&](size_t operand) -> const torch::lazy::Shape & {
+    return graph.shape(graph.operands[node.firstOperand + operand]);
+  };
+  c10::ArrayRef<int64_t> queries = shape(query).sizes();
+  c10::ArrayRef<int64_t> keys = shape(query + 1).sizes();
+  return countOf(shape(query)) / double(queries.back()) *
+         double(keys[keys.size() - 2]);
+}
+
+/// Whether the results have fewer than `maxCount` elements. The program of an
+/// attention op has several buffers for all pairs, whose offsets are in bytes.
+static bool hasCounts(const GraphSnapshot &graph, double maxCount) {
+  return std::ranges::all_of(graph.nodes, [&](const SnapshotNode &node) {
+    return 64 * countPairs(graph, node) < maxCount &&
+           std::ranges::all_of(
+               node.shapes,
+               [&](const auto &shape) { return countOf(shape) < maxCount; });
+  });
+}
+
 int64_t
 GeneralGraph::largestValue(size_t symbol,
                            const std::vector<SymbolValues> &vectors) const {
@@ -187,7 +223,6 @@ GeneralGraph::largestValue(size_t symbol,
 GeneralGraph::Quality
 GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
                         std::string &why) const {
-  constexpr double kMaxExact = 0x1p53;
   Quality quality;
   std::vector<TraceNumbers> samples;
   try {
@@ -200,9 +235,9 @@ GeneralGraph::qualityOf(const std::vector<SymbolValues> &vectors,
         why = "at large sizes, a number changes its sign";
         return {};
       }
-      for (const SnapshotNode &node : graph.nodes)
-        for (const torch::lazy::Shape &shape : node.shapes)
-          quality.hasExactCounts &= countOf(shape) < kMaxExact;
+      if (&values == &vectors.front())
+        quality.hasCounts = hasCounts(graph, /*maxCount=*/0x1p53);
+      quality.hasCounts &= hasCounts(graph, /*maxCount=*/0x1p62);
     }
   } catch (const c10::Error &error) {
     why = error.msg();
@@ -245,7 +280,7 @@ std::string GeneralGraph::findStandIns() {
     Quality quality = qualityOf(vectors, why);
     if (quality.leastSize > 0 && quality.isBetterThan(best)) {
       standInValues = std::move(vectors);
-      isSuitable = quality.hasExactCounts && quality.coversTraces;
+      isSuitable = quality.hasCounts && quality.coversTraces;
       best = quality;
     }
     if (reason.empty())
@@ -264,15 +299,19 @@ std::string GeneralGraph::findStandIns() {
         continue;
       if (attempt(scale, boundFactor, /*onlyIfExceeded=*/false))
         return "";
-      if (best.coversTraces && !best.hasExactCounts &&
+      if (best.coversTraces && !best.hasCounts &&
           attempt(scale, boundFactor, /*onlyIfExceeded=*/true))
         return "";
     }
   // If a constant bounds the symbols, only smaller stand-ins are possible. The
   // product of three symbols needs them even below a bound: `x[:a * b * c]`.
+  // Products of five varying sizes, as in attention between the patches of
+  // images, need them, too.
   for (int64_t boundFactor : {0, 64})
     for (size_t scale = LTC_STEEP_STAND_INS + 1;
-         scale < LTC_STAND_IN_SCALES && best.leastSize == 0; ++scale)
+         scale < LTC_STAND_IN_SCALES &&
+         (best.leastSize == 0 || !best.hasCounts);
+         ++scale)
       if (hasBounds || boundFactor == 0)
         attempt(scale, boundFactor, /*onlyIfExceeded=*/false);
   return best.leastSize > 0 ? "" : reason;

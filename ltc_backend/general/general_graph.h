@@ -151,8 +151,10 @@ private:
     /// The smallest value of the sizes that differ between the vectors; 0 if
     /// the graph doesn't exist at one of the vectors.
     int64_t leastSize = 0;
-    /// Whether doubles represent the element counts of all results exactly.
-    bool hasExactCounts = true;
+    /// Whether doubles represent the element counts of all results exactly at
+    /// the first vector, and whether the counts at the others, which are only
+    /// rounded, are distant from the limit of int64.
+    bool hasCounts = true;
     /// Whether no size of the traces exceeds its symbol's stand-ins. A program
     /// is only valid for sizes up to these.
     bool coversTraces = true;
@@ -166,8 +168,8 @@ private:
         return true;
       if (coversTraces != other.coversTraces)
         return coversTraces;
-      if (hasExactCounts != other.hasExactCounts)
-        return hasExactCounts;
+      if (hasCounts != other.hasCounts)
+        return hasCounts;
       if (hasDistinctSizes != other.hasDistinctSizes)
         return hasDistinctSizes;
       return leastSize > 2 * other.leastSize;
@@ -176,7 +178,7 @@ private:
   /// Symbols that bound slices have stand-ins larger by `boundFactor` times
   /// LTC_BOUND_STAND_INS. If `onlyIfExceeded`, symbols that don't need the
   /// scale have smaller stand-ins: a varying batch of long signals has fewer
-  /// elements then, so that their number is exact.
+  /// elements then.
   std::vector<SymbolValues> standInsOf(size_t scale, int64_t boundFactor,
                                        bool onlyIfExceeded) const;
   /// The largest value of the symbol for which the stand-ins are valid.

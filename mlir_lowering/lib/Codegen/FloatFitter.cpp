@@ -21,13 +21,19 @@ bool NumberFitter::hasBlocks(const Monomial &monomial) const {
                       [&](unsigned factor) { return bases[factor].isBlocks; });
 }
 
-/// Fits a float whose value is an integer. Fails for large floats, to which
-/// several integers are rounded.
+/// Fits a float whose value is an integer. Several integers are rounded to a
+/// large float, so a float32 must be small in all samples. A float64 must be
+/// small in one, which determines the offset. The others determine the product,
+/// because the stand-ins of different products differ by more than a rounding.
 std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
                                                    unsigned bits) const {
-  double maxExact = bits == 32 ? 0x1p24 : 0x1p53;
-  if (llvm::any_of(number,
-                   [&](double value) { return std::abs(value) >= maxExact; }))
+  auto isBelow = [](double limit) {
+    return [limit](double value) { return std::abs(value) < limit; };
+  };
+  bool isKnown = bits == 32 ? llvm::all_of(number, isBelow(0x1p24))
+                            : llvm::any_of(number, isBelow(0x1p53)) &&
+                                  llvm::all_of(number, isBelow(0x1p62));
+  if (!isKnown)
     return std::nullopt;
   for (const Monomial &monomial : monomials) {
     double factor = std::round(number[0] / double(monomial.values[0]));
@@ -35,8 +41,10 @@ std::optional<NumberCode> NumberFitter::fitRounded(const FloatSamples &number,
       continue;
     for (double offset : {0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0}) {
       bool isFine = true;
-      for (unsigned i = 0; i < kNumSamples; ++i)
-        isFine &= factor * double(monomial.values[i]) + offset == number[i];
+      for (unsigned i = 0; i < kNumSamples; ++i) {
+        auto exact = __int128(factor) * monomial.values[i] + __int128(offset);
+        isFine &= roundTo(double(exact), bits) == number[i];
+      }
       if (!isFine)
         continue;
       NumberCode code =
