@@ -4,6 +4,8 @@ outside of the mode."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from comparison import assert_close, compare
@@ -272,6 +274,42 @@ def test_a_written_tensor_stays_one(name: str) -> None:
         outcomes[device] = [r.is_inference() for r in results]
         assert_close(results[0], outcomes.setdefault("x", x))
     assert outcomes["lazy"] == outcomes["cpu"]
+
+
+#: Ops that return new tensors and also write operands, by the operands they write.
+WRITTEN_BESIDE: dict[str, Callable[..., object]] = {
+    "batch_norm": lambda x, mean, variance: F.batch_norm(x, mean, variance, training=True),
+    "_native_batch_norm_legit": lambda x, mean, variance: (
+        torch.ops.aten._native_batch_norm_legit(x, None, None, mean, variance, True, 0.1, 1e-5)
+    ),
+    "_batch_norm_with_update": lambda x, mean, variance: (
+        torch.ops.aten._batch_norm_with_update(x, None, None, mean, variance, 0.1, 1e-5)
+    ),
+    "fused_moving_avg_obs_fake_quant": lambda x, mean, variance: (
+        torch.fused_moving_avg_obs_fake_quant(
+            x, torch.ones(1, device=x.device), torch.ones(1, device=x.device), mean[0],
+            variance[0], mean.new_ones(1), mean.new_zeros(1).int(), 0.1, 0, 255, 0,
+        )
+    ),
+    "rrelu_": lambda x, mean, variance: F.rrelu_(mean.sub_(x[0]), training=True),
+    "rrelu_with_noise": lambda x, mean, variance: (
+        torch.ops.aten.rrelu_with_noise(x[0], mean, 0.1, 0.3, True)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN_BESIDE)
+def test_normal_tensors_that_are_written_stay_normal(name: str) -> None:
+    def program(x: torch.Tensor) -> list:
+        mean, variance = x.new_zeros(3), x.new_ones(3)
+        torch.manual_seed(0)
+        with torch.inference_mode():
+            WRITTEN_BESIDE[name](x, mean, variance)
+            inside = mean.detach()
+        written = [mean, variance, mean.detach(), variance[1:], inside]
+        return [*written, [tensor.is_inference() for tensor in written]]
+
+    compare(program, torch.linspace(-2, 3, 12).view(4, 3))
 
 
 def test_aliases_of_inference_tensors_outside_of_it() -> None:

@@ -12,6 +12,7 @@ import torch
 from comparison import assert_close
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils._pytree import tree_leaves
 
 NUMBERS = (math.inf, -math.inf, math.nan, 0.0, -0.0, 1e-40, 1e38, 1.5, -2.5)
 
@@ -184,6 +185,21 @@ def test_special_gradients(name: str) -> None:
         assert_close(result, wanted, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_special_gradients_of_transforms(name: str) -> None:
+    """Inside torch.func.vjp, tensors have another autograd key than outside."""
+    function, *operands = CASES[name]
+    results = []
+    for device in ("lazy", "cpu"):
+        loss, pull = torch.func.vjp(
+            lambda *leaves: tree_leaves(function(*leaves))[0],
+            *[x.detach().to(device) for x in operands],
+        )
+        weights = torch.arange(1.0, loss.numel() + 1).reshape(loss.shape).to(device)
+        results.append([grad.cpu() for grad in pull(weights)])
+    assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
 @pytest.mark.parametrize("device", ["cpu", "lazy"])
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_a_bag_has_no_second_derivative(mode: str, device: str) -> None:
@@ -240,11 +256,12 @@ def test_a_median_of_a_batch_has_tangents() -> None:
 #: Excludes factors for which autograd multiplies infinity or NaN by zero: the sum below
 #: gives `grad[1]` and `grad[3]` the weight zero.
 @pytest.mark.parametrize("name", sorted({*FACTORS} - {"NaN and zeros", "infinity"}))
-def test_second_derivatives_of_products(name: str) -> None:
+@pytest.mark.parametrize("product", [torch.prod, lambda x: x.cumprod(0)])
+def test_second_derivatives_of_products(name: str, product: Callable) -> None:
     results = []
     for device in ("cpu", "lazy"):
         x = torch.tensor(FACTORS[name], device=device, requires_grad=True)
-        (grad,) = torch.autograd.grad(x.prod(), x, create_graph=True)
+        (grad,) = torch.autograd.grad(product(x).sum(), x, create_graph=True)
         (second,) = torch.autograd.grad(grad[0] + 2 * grad[2], x)
         results.append((grad.detach().cpu(), second.cpu()))
     assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)

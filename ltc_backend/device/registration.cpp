@@ -349,7 +349,9 @@ void registerPrecedingKernels(const AtenOps &ops) {
   registerSparseResults();
   registerOutKernels(ops);
   registerOtherDevices(ops);
+  registerOperandLayouts();
   registerInPlaceKernels(ops);
+  registerMixedWrites();
   registerOverlapChecks();
   registerFillsOfCpuTensors();
   registerInPlaceViewChecks();

@@ -103,24 +103,30 @@ at::Tensor batchNorm(const at::Tensor &input,
       input, weight, bias, mean, variance, true, momentum, eps));
 }
 
-/// The kernel of `native_batch_norm`, for direct calls. Replaces a call that
-/// updates running statistics by a call of the `_legit` op, as `batchNorm`
-/// does.
-void nativeBatchNorm(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
-  constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
-  auto arguments = torch::jit::last(*stack, numArguments);
-  auto isDefined = [&](size_t i) {
-    return arguments[i].isTensor() && arguments[i].toTensor().defined();
-  };
-  if (!arguments[kTraining].toBool() || !isDefined(kMean) ||
-      !isDefined(kVariance))
-    return op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
-  checkStatistics(arguments[kMean].toTensor(), arguments[kVariance].toTensor());
-  static const c10::OperatorHandle legit =
-      c10::Dispatcher::singleton().findSchemaOrThrow(
-          "aten::_native_batch_norm_legit", "");
-  legit.callBoxed(stack);
-}
+/// Wraps `native_batch_norm`, for direct calls. Replaces a call that updates
+/// running statistics by a call of the `_legit` op, as `batchNorm` does.
+class NativeBatchNorm final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    constexpr size_t numArguments = 8, kMean = 3, kVariance = 4, kTraining = 5;
+    auto arguments = torch::jit::last(*stack, numArguments);
+    auto isDefined = [&](size_t i) {
+      return arguments[i].isTensor() && arguments[i].toTensor().defined();
+    };
+    if (!arguments[0].toTensor().device().is_lazy() ||
+        !arguments[kTraining].toBool() || !isDefined(kMean) ||
+        !isDefined(kVariance))
+      return previous.callBoxed(op, keys, stack);
+    checkStatistics(arguments[kMean].toTensor(),
+                    arguments[kVariance].toTensor());
+    static const c10::OperatorHandle legit =
+        findOp({"aten::_native_batch_norm_legit", ""});
+    legit.callBoxed(stack);
+  }
+};
 
 /// The kernel of `max_pool1d`. torch's composite only calls a kernel without
 /// indices for CPU tensors without gradient; that kernel supports no integers,
@@ -134,7 +140,8 @@ at::Tensor maxPool1d(const at::Tensor &self, at::IntArrayRef kernel,
         at::zeros(self.sizes(), self.options().device(at::kCPU)), kernel,
         stride, padding, dilation, ceil); // raises eager's error
   std::optional<at::AutoDispatchBelowADInplaceOrView> withoutViews;
-  if (!(self.requires_grad() && at::GradMode::is_enabled()) &&
+  if (!c10::InferenceMode::is_enabled() &&
+      !(self.requires_grad() && at::GradMode::is_enabled()) &&
       !self._fw_grad(/*level=*/0).defined() && !hasTorchDispatch(self))
     withoutViews.emplace();
   return at::native::max_pool1d(self, kernel, stride, padding, dilation, ceil);
@@ -237,142 +244,6 @@ at::Tensor groupNorm(const at::Tensor &input, int64_t groups,
   return result;
 }
 
-/// Wraps an op to convert its first tensor to a different layout.
-class WithSelf final : public KernelAround {
-public:
-  using Layout = at::Tensor (*)(const at::Tensor &);
-
-  WithSelf(Layout layout, c10::SafeKernelFunction previous)
-      : KernelAround(std::move(previous)), layout(layout) {}
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    c10::IValue &self =
-        (*stack)[stack->size() - op.schema().arguments().size()];
-    self = layout(self.toTensor());
-    previous.callBoxed(op, keys, stack);
-  }
-
-private:
-  Layout layout;
-};
-
-/// Returns the operand of `torch.bernoulli(x, p)` in row-major order, like the
-/// result. Below autograd, the same op implements `x.bernoulli_(p)`, which
-/// preserves the memory order of x and generates numbers in this order.
-at::Tensor rowMajor(const at::Tensor &self) {
-  // `contiguous` doesn't change a tensor whose dims of size 1 have unusual
-  // strides.
-  return hasPackedStrides(self) ? self
-                                : self.clone(at::MemoryFormat::Contiguous);
-}
-
-/// Returns the operand of index_put or a similar op as a tensor without gaps,
-/// because eager writes into a dense copy. Below autograd, the same op
-/// implements its in-place form, which preserves the strides of a view with
-/// gaps.
-at::Tensor dense(const at::Tensor &self) {
-  return self.is_non_overlapping_and_dense()
-             ? self
-             : self.clone(at::MemoryFormat::Preserve);
-}
-
-/// Wraps `put` and `put_`, to report, as eager does, that the order of writes
-/// is undefined.
-class AlertedPut final : public KernelAround {
-public:
-  using KernelAround::KernelAround;
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    if (!stack->back().toBool()) // accumulate
-      at::globalContext().alertNotDeterministic("put_");
-    previous.callBoxed(op, keys, stack);
-  }
-};
-
-/// The kernel of `copy_`. Functionalization (torch 2.13) fails an assertion if
-/// a lazy tensor is written into a CPU tensor, so the lazy tensor is moved to
-/// the CPU first, by a differentiable op.
-void autogradCopyInPlace(const c10::OperatorHandle &op,
-                         torch::jit::Stack *stack) {
-  auto arguments = torch::jit::last(*stack, 3);
-  const at::Tensor &self = arguments[0].toTensor();
-  if (self.defined() && !self.device().is_lazy()) {
-    at::Tensor source = arguments[1].toTensor().to(self.device());
-    (*stack)[stack->size() - 2] = std::move(source);
-    op.callBoxed(stack);
-    return;
-  }
-  // This kernel hides torch's, which is the same for all devices.
-  op.callBoxedForDispatchKey(c10::DispatchKey::Autograd, *stack);
-}
-
-/// Whether `self` is a view with a dtype that has no gradients.
-bool isViewWithoutGradients(const at::Tensor &self) {
-  return self.is_view() &&
-         !torch::autograd::isDifferentiableType(self.scalar_type());
-}
-
-/// Copies tensor by tensor if the lists mix tensors with a functional wrapper
-/// and tensors without one (for example, CPU tensors), because
-/// functionalization (torch 2.13) then fails an assertion; and if a target is a
-/// view that has no gradients (see WithoutGradients). Before the copy, checks
-/// the tensors for overlaps as eager does.
-class ForeachCopy final : public KernelAround {
-public:
-  using KernelAround::KernelAround;
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    auto arguments = torch::jit::last(*stack, 3);
-    std::vector<at::Tensor> targets = arguments[0].toTensorVector();
-    std::vector<at::Tensor> sources = arguments[1].toTensorVector();
-    for (size_t i = 0; i < std::min(targets.size(), sources.size()); ++i)
-      if (targets[i].device().is_lazy()) {
-        checkWrittenOnce(targets[i], "aten::_foreach_copy_");
-        checkRead(targets[i], sources[i], Overlap::Part,
-                  "aten::_foreach_copy_");
-      }
-    if (targets.size() != sources.size() ||
-        (std::all_of(targets.begin(), targets.end(), isWrapped) &&
-         std::all_of(sources.begin(), sources.end(), isWrapped) &&
-         std::none_of(targets.begin(), targets.end(), isViewWithoutGradients)))
-      return previous.callBoxed(op, keys, stack);
-    for (size_t i = 0; i < targets.size(); ++i)
-      targets[i].copy_(sources[i], arguments[2].toBool());
-    torch::jit::drop(*stack, 3);
-  }
-
-private:
-  static bool isWrapped(const at::Tensor &tensor) {
-    return at::functionalization::impl::isFunctionalTensor(tensor);
-  }
-};
-
-/// Wraps in-place ops whose operands may have gradients while `self` can't, to
-/// detach the operands if `self` is a view. Otherwise the view would become
-/// part of the operands' graph, through which no gradient can flow: on the CPU
-/// that has no effect, but on device `lazy` torch (2.13) replays the view on
-/// its base, and rejects a base with such a history.
-class WithoutGradients final : public KernelAround {
-public:
-  using KernelAround::KernelAround;
-
-  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
-                  torch::jit::Stack *stack) {
-    size_t numArguments = op.schema().arguments().size();
-    if (isViewWithoutGradients(
-            torch::jit::peek(*stack, 0, numArguments).toTensor()))
-      for (size_t i = 1; i < numArguments; ++i) {
-        c10::IValue &operand = torch::jit::peek(*stack, i, numArguments);
-        if (operand.isTensor() && operand.toTensor().requires_grad())
-          operand = operand.toTensor().detach();
-      }
-    previous.callBoxed(op, keys, stack);
-  }
-};
-
 /// The gradient of dropout. torch (2.13) has no forward-mode derivative of this
 /// op, so if `grad` has a tangent, this kernel computes products, as eager's
 /// composite on the CPU does.
@@ -439,8 +310,6 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   library.impl("group_norm", TORCH_FN(groupNorm));
   library.impl("max_pool1d", TORCH_FN(maxPool1d));
   library.impl("_native_batch_norm_legit.out", TORCH_FN(batchNormOut));
-  library.impl("native_batch_norm",
-               torch::CppFunction::makeFromBoxedFunction<&nativeBatchNorm>());
   library.impl("polygamma_", TORCH_FN(polygammaInPlace));
   registerStorageViews(library);
   for (auto [out, functional] :
@@ -451,31 +320,10 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
                  torch::CppFunction::makeFromBoxedFunctor(
                      std::make_unique<OutByCopy>(functional)));
   constexpr auto key = c10::DispatchKey::AutogradLazy;
-  registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
   registerAround<DropoutBackward>(findOp({"aten::native_dropout_backward", ""}),
                                   key);
-  for (auto [name, overload] :
-       {std::pair("aten::eq_", "Tensor"), std::pair("aten::ne_", "Tensor"),
-        std::pair("aten::lt_", "Tensor"), std::pair("aten::le_", "Tensor"),
-        std::pair("aten::gt_", "Tensor"), std::pair("aten::ge_", "Tensor"),
-        std::pair("aten::fill_", "Tensor"),
-        std::pair("aten::masked_fill_", "Tensor"),
-        std::pair("aten::index_fill_", "int_Tensor"),
-        std::pair("aten::index_put_", ""),
-        std::pair("aten::bernoulli_", "Tensor")})
-    registerAround<WithoutGradients>(findOp({name, overload}), key);
-  for (auto [name, overload, layout] :
-       {std::tuple("aten::bernoulli", "p", &rowMajor),
-        std::tuple("aten::index_put", "", &dense),
-        std::tuple("aten::index_fill", "int_Scalar", &dense),
-        std::tuple("aten::index_fill", "int_Tensor", &dense),
-        std::tuple("aten::put", "", &dense),
-        std::tuple("aten::_unsafe_masked_index_put_accumulate", "", &dense)})
-    registerAround<WithSelf>(findOp({name, overload}), key, layout);
-  SilentRegistration silence; // `put` gets a second kernel
-  for (const char *name : {"aten::put", "aten::put_"})
-    registerAround<AlertedPut>(findOp({name, ""}), key);
-  library.impl(
-      "copy_",
-      torch::CppFunction::makeFromBoxedFunction<&autogradCopyInPlace>());
+  registerAround<NativeBatchNorm>(findOp({"aten::native_batch_norm", ""}), key);
+  SilentRegistration silence;
+  registerAround<NativeBatchNorm>(findOp({"aten::native_batch_norm", ""}),
+                                  c10::DispatchKey::Functionalize);
 }

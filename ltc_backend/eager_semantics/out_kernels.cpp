@@ -193,9 +193,13 @@ private:
 
   std::vector<Tensor> call(c10::ArrayRef<IValue> inputs) const {
     Stack stack(inputs.begin(), inputs.end());
-    bool isComposite = functional->hasKernelForDispatchKey(
-        DispatchKey::CompositeImplicitAutograd);
-    if (isComposite) { // may write through views: needs functionalization
+    // A composite may write through views, which needs functionalization, and a
+    // kernel at key Functionalize may read the memory of a view.
+    bool isAbove =
+        functional->hasKernelForDispatchKey(
+            DispatchKey::CompositeImplicitAutograd) ||
+        functional->hasKernelForDispatchKey(DispatchKey::Functionalize);
+    if (isAbove) {
       functional->callBoxed(&stack);
     } else {
       for (IValue &input : stack)

@@ -20,7 +20,8 @@ void registerStorageChanges();
 void registerOwnSizes(const AtenOps &ops);
 /// Wraps the usual view ops at key Functionalize; see traced_views.cpp.
 void registerTracedViews();
-// These register kernels at key AutogradLazy.
+// These register kernels at key AutogradLazy, some of them also at key
+// Functionalize, for inference_mode.
 void registerAutogradKernels(torch::Library &library);
 void registerAsStridedAutograd(torch::Library &library);
 /// Wraps torch's kernels at key Meta; see meta_shortcuts.cpp.
@@ -48,6 +49,10 @@ void registerInferenceComposites(const AtenOps &ops);
 /// in_place.cpp.
 void registerOutKernels(const AtenOps &ops);
 void registerInPlaceKernels(const AtenOps &ops);
+/// Wraps kernels at keys AutogradLazy and Functionalize; see mixed_writes.cpp.
+void registerMixedWrites();
+/// Wraps kernels at key Functionalize; see operand_layouts.cpp.
+void registerOperandLayouts();
 /// Wraps kernels at key Functionalize; see other_devices.cpp.
 void registerOtherDevices(const AtenOps &ops);
 void registerFillsOfCpuTensors();

@@ -11,6 +11,8 @@
 //   other elements; with several, zero. With a wrapper, torch always computes
 //   the product of all other elements. The hook computes these forms as well,
 //   and selects one. The strides are those of the form without a zero.
+// - `cumprod`, if the gradient is differentiated (`create_graph`, torch.func):
+//   as for `prod`, eager divides by the operand if it has no zero.
 // - `max` and `min` of all elements: eager divides the gradient among the
 //   extreme elements, and the others get 0. With a wrapper, torch multiplies by
 //   0 instead of selecting 0, and the product with NaN or infinity is NaN.
@@ -38,6 +40,7 @@ using namespace torch_ltc;
 using at::Tensor;
 using torch::autograd::Node;
 using torch::autograd::variable_list;
+using torch::autograd::generated::CumprodBackward0;
 using torch::autograd::generated::LinalgEigBackward0;
 using torch::autograd::generated::LinalgEighBackward0;
 using torch::autograd::generated::MaskedSelectBackward0;
@@ -111,6 +114,27 @@ class ProductGradient final : public GradientHook {
       withZeros = at::where(zeros.sum() > 1, at::zeros({}, ofOthers.options()),
                             ofOthers);
     return at::where(zeros.any().logical_not(), quotient, withZeros);
+  }
+};
+
+/// A hook on `CumprodBackward0`.
+class CumulativeGradient final : public GradientHook {
+  using GradientHook::GradientHook;
+
+  Tensor replaced(const Tensor &ofOthers, const Tensor &grad) override {
+    auto *backward = static_cast<CumprodBackward0 *>(node);
+    Tensor self = backward->self_.unpack();
+    if (!at::GradMode::is_enabled() || self.dim() == 0)
+      return ofOthers;
+    Tensor operand = self.to(grad.scalar_type());
+    Tensor zeros = operand == 0;
+    Tensor divisor = at::where(zeros, at::ones({}, operand.options()), operand);
+    Tensor products = grad * backward->result_.unpack(node->getptr()).conj();
+    int64_t dim = backward->dim;
+    Tensor quotient =
+        (products.flip(dim).cumsum(dim).flip(dim) / divisor.conj())
+            .to(ofOthers.dtype());
+    return at::where(zeros.any().logical_not(), quotient, ofOthers);
   }
 };
 
@@ -202,7 +226,10 @@ public:
   void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                   torch::jit::Stack *stack) {
     previous.callBoxed(op, keys, stack);
-    const auto &node = stack->back().toTensor().grad_fn();
+    const Tensor &result = stack->back().toTensor();
+    if (!result.device().is_lazy())
+      return;
+    const auto &node = result.grad_fn();
     // The hook unpacks the node's saved tensors again, which the user's hooks
     // may not allow: those of checkpoints unpack a tensor only once.
     if (node && !at::SavedTensorDefaultHooks::get_hooks())
@@ -210,8 +237,12 @@ public:
   }
 };
 
+/// Inside torch.func's `grad` and `vjp`, tensors of a device that functorch
+/// doesn't list, as lazy, have key AutogradOther (torch 2.13).
 template <typename Hook> void addHook(const c10::OperatorName &name) {
-  registerAround<WithHook<Hook>>(findOp(name), c10::DispatchKey::AutogradLazy);
+  for (c10::DispatchKey key :
+       {c10::DispatchKey::AutogradLazy, c10::DispatchKey::AutogradOther})
+    registerAround<WithHook<Hook>>(findOp(name), key);
 }
 
 } // namespace
@@ -219,6 +250,7 @@ template <typename Hook> void addHook(const c10::OperatorName &name) {
 void torch_ltc::registerValueDependentGradients() {
   addHook<ProductGradient>({"aten::prod", ""});
   addHook<ProductGradient>({"aten::prod", "dim_int"});
+  addHook<CumulativeGradient>({"aten::cumprod", ""});
   addHook<ExtremumGradient<MaxBackward1>>({"aten::max", ""});
   addHook<ExtremumGradient<MinBackward1>>({"aten::min", ""});
   addHook<SelectionGradient>({"aten::masked_select", ""});

@@ -3,15 +3,19 @@
 // Below functionalization, a view is traced as its `_copy` op, whose result
 // reports the strides of the view. If a user calls the same op, it must return
 // a row-major copy. So the kernels here, above autograd, replace a user's call
-// by the view op and a clone, which also have the correct gradients.
+// by the view op and a clone, which also have the correct gradients. They are
+// registered above functionalization as well: in inference_mode, and in calls
+// of the `out=` variants, autograd's keys are off.
 //
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
 #include "tracing/boxed_kernels.h"
+#include "tracing/writing_call.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cstring>
@@ -35,7 +39,11 @@ public:
 
   void operator()(const OperatorHandle &op, c10::DispatchKeySet keys,
                   Stack *stack) {
-    if (c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize))
+    auto arguments = torch::jit::last(*stack, op.schema().arguments().size());
+    if (c10::impl::tls_is_dispatch_key_excluded(DispatchKey::Functionalize) ||
+        !anyTensor(arguments, [](const at::Tensor &tensor) {
+          return tensor.device().is_lazy();
+        }))
       return previous.callBoxed(op, keys, stack);
     view.callBoxed(stack);
     c10::IValue result = std::move(stack->back());
@@ -83,5 +91,6 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
     registerAround<ViewAndClone>(copy, DispatchKey::AutogradLazy, *view);
+    registerAround<ViewAndClone>(copy, DispatchKey::Functionalize, *view);
   }
 }

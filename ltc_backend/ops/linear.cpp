@@ -14,6 +14,7 @@
 #include "compilation/external_backend.h"
 #include "eager_semantics/in_place.h"
 #include "fallback/eager_fallback.h"
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "ops/optional_tensor.h"
 #include "ops/registration.h"
@@ -76,6 +77,7 @@ std::vector<Tensor> traceWrapped(const OpRecord &record,
   std::vector<Tensor> results;
   {
     BelowFunctionalization below;
+    NewMemory memory; // inference tensors in inference_mode
     c10::SmallVector<IValue, 4> arguments;
     for (const OptionalTensor &operand : operands)
       arguments.push_back(exists(operand) ? IValue(valueOf(*operand))
