@@ -49,7 +49,8 @@ torch_ltc::sharedStorageOf(const at::Tensor &tensor) {
 
 Recording *Recording::current() { return currentRecording; }
 
-Recording::Recording(std::vector<at::Tensor> tensors) : cpuReads(tensors) {
+Recording::Recording(std::vector<at::Tensor> tensors, bool numbersVary)
+    : numbersVary(numbersVary), cpuReads(tensors) {
   TORCH_CHECK(!currentRecording,
               "A captured step can't call another captured step.");
   for (const at::Tensor &tensor : tensors) {

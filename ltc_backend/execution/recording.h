@@ -65,8 +65,11 @@ public:
   static Recording *current();
 
   /// Opens a recording; `arguments` are the call's tensors, on device lazy or
-  /// the CPU.
-  explicit Recording(std::vector<at::Tensor> arguments);
+  /// the CPU. Unless `numbersVary`, numbers that differ between traces stay
+  /// constants of the program (tracing/varying_numbers.h).
+  explicit Recording(std::vector<at::Tensor> arguments,
+                     bool numbersVary = false);
+  const bool numbersVary;
   /// Whether the step read the value of a CPU tensor that is an argument or a
   /// random draw, or was computed from one.
   bool readsCpuValues() const { return cpuReads.found(); }

@@ -9,6 +9,7 @@
 #include "events/guards.h"
 #include "events/metrics.h"
 #include "events/op_error.h"
+#include "events/portable_trace.h"
 #include "execution/assumed_truths.h"
 #include "execution/step_executor.h"
 #include "fallback/cpu_autocast.h"
@@ -312,9 +313,23 @@ void runByLayout(const c10::OperatorHandle &op, torch::jit::Stack &stack) {
   op.callBoxed(&stack);
 }
 
+/// Whether the op always returns the same tensors, such as `hann_window`. An
+/// exported program contains these as constants.
+bool makesConstant(const c10::OperatorHandle &op,
+                   const torch::jit::Stack &stack) {
+  return !op.schema().is_mutable() &&
+         !op.hasTag(at::Tag::nondeterministic_seeded) &&
+         std::ranges::none_of(
+             torch::jit::last(stack, op.schema().arguments().size()),
+             [](const c10::IValue &value) {
+               return value.isTensor() || value.isList();
+             });
+}
+
 void run(const c10::OperatorHandle &op, torch::jit::Stack &stack,
          const std::string &reason, const RunOnCpu &runOnCpu) {
-  if (isForbidden(Forbidden::fallback))
+  if (isForbidden(Forbidden::fallback) &&
+      !(isPortableTrace() && makesConstant(op, stack)))
     checkAllowed(Forbidden::fallback,
                  nameOf(op) + " would run eagerly on the CPU: " + reason);
   Stopwatch stopwatch;

@@ -83,9 +83,12 @@ public:
   /// Makes the general graph of two or more graphs: `traces` contains the
   /// numbers of each graph, and `base` is one of the graphs. Returns null and
   /// sets `reason` if the skeletons differ or no general graph fits all graphs.
+  /// Prefers the most general form with at most `mostSymbols` symbols; returns
+  /// a form with more if there is no other.
   static GeneralGraphPtr generalize(GraphSnapshotPtr base,
                                     std::vector<TraceNumbers> traces,
-                                    std::string &reason);
+                                    std::string &reason,
+                                    size_t mostSymbols = SIZE_MAX);
   /// Generalizes again with one more trace, and leaves out the oldest one if
   /// there are more than kMaxTraces.
   GeneralGraphPtr refine(TraceNumbers trace, std::string &reason) const;

@@ -406,7 +406,8 @@ private:
 
 GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
                                          std::vector<TraceNumbers> traces,
-                                         std::string &reason) {
+                                         std::string &reason,
+                                         size_t mostSymbols) {
   TORCH_CHECK(traces.size() > 1, "Generalizing needs at least two traces.");
   for (const TraceNumbers &trace : traces)
     if (trace.skeleton != traces.front().skeleton) {
@@ -417,7 +418,8 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     traces.erase(traces.begin(), traces.end() - kMaxTraces);
   reason.clear();
   std::set<Bounds> withoutEffect;
-  GeneralGraphPtr unsuitable; // the first one whose stand-ins aren't suitable
+  // The first one whose stand-ins aren't suitable, or with too many symbols.
+  GeneralGraphPtr unsuitable;
   auto attempt = [&](Bounds boundsVary, bool asMultiples, Relations relations,
                      Relations arguments,
                      NumberOrder order =
@@ -433,7 +435,8 @@ GeneralGraphPtr GeneralGraph::generalize(GraphSnapshotPtr base,
     else if (!hasBounds && boundsVary != Bounds::Constant)
       withoutEffect.insert({Bounds::Equal, Bounds::All, Bounds::Size});
     std::string why = graph->findStandIns();
-    if (why.empty() && graph->isSuitable)
+    if (why.empty() && graph->isSuitable &&
+        graph->symbols().size() <= mostSymbols)
       return graph;
     if (why.empty() && !unsuitable)
       unsuitable = graph;

@@ -3,18 +3,16 @@
 #include "tracing/formula_choice.h"
 
 #include "compilation/external_backend.h"
+#include "events/portable_trace.h"
 
 #include <ATen/core/Tensor.h>
 
-#include <atomic>
 #include <cmath>
 
 using namespace torch_ltc;
 using c10::IValue;
 
 namespace {
-
-std::atomic<int> portableTraces{0};
 
 const IValue *findArgument(const OpRecord &record,
                            c10::ArrayRef<IValue> arguments,
@@ -44,16 +42,13 @@ bool isUnusualBag(const OpRecord &record, c10::ArrayRef<IValue> arguments) {
 
 } // namespace
 
-void torch_ltc::enterPortableTrace() { ++portableTraces; }
-void torch_ltc::leavePortableTrace() { --portableTraces; }
-
 bool torch_ltc::wantsFormula(const OpRecord &record,
                              c10::ArrayRef<IValue> arguments) {
   // PyTorch's formulas give other results than its kernels for images of bytes,
   // so such images are left to the kernels, which exported programs call, too.
   const bool isOfBytes =
       at::isIntegralType(arguments[0].toTensor().scalar_type(), false);
-  if ((portableTraces > 0 && !isOfBytes) ||
+  if ((isPortableTrace() && !isOfBytes) ||
       isUnsupportedByBackend(record.emitName) ||
       isUnusualBag(record, arguments))
     return true;

@@ -20,12 +20,6 @@ namespace torch_ltc {
 /// formula.
 bool wantsFormula(const OpRecord &record, c10::ArrayRef<c10::IValue> arguments);
 
-/// Between these calls, programs are traced for other compilers. Applies to the
-/// whole process, because backward passes run on autograd's threads. The calls
-/// nest.
-void enterPortableTrace();
-void leavePortableTrace();
-
 } // namespace torch_ltc
 
 #endif // TORCH_LTC_TRACING_FORMULA_CHOICE_H

@@ -343,7 +343,8 @@ bool VaryingNumbers::parametrize(const OpRecord &record, ArgumentWalk &walk,
   opsBefore = HashState(opsBefore ^ record.id).finish().low;
   // Keeps the numbers while a capture records, because a recorded call is
   // replayed with its original numbers.
-  if (numbers.empty() || Recording::current())
+  const Recording *recording = Recording::current();
+  if (numbers.empty() || (recording && !recording->numbersVary))
     return false;
 
   auto [known, isNew] = places.try_emplace(place, Place{numbers});

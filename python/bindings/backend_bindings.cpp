@@ -6,8 +6,8 @@
 #include "traced_program.h"
 
 #include "compilation/external_backend.h"
+#include "events/portable_trace.h"
 #include "memory/language_lock.h"
-#include "tracing/formula_choice.h"
 
 #include <ATen/Functions.h>
 #include <pybind11/stl.h>

@@ -124,7 +124,8 @@ void torch_ltc::bindCapture(py::module_ &module) {
   module.attr("MAX_CONSTANT_BYTES") = Recording::kMaxConstantBytes;
   py::class_<StepData>(module, "StepData");
   py::class_<Recording>(module, "Recording")
-      .def(py::init<std::vector<at::Tensor>>(), py::arg("arguments"))
+      .def(py::init<std::vector<at::Tensor>, bool>(), py::arg("arguments"),
+           py::arg("numbers_vary") = false)
       .def("close", &Recording::close)
       .def_property_readonly(
           "runs", [](const Recording &recording) { return recording.numRuns; })

@@ -18,14 +18,16 @@ GeneralProgram checked(GeneralGraphPtr graph, const std::string &reason) {
   return {std::move(graph)};
 }
 
-GeneralProgram generalize(const std::vector<TracedProgram> &programs) {
+GeneralProgram generalize(const std::vector<TracedProgram> &programs,
+                          std::optional<size_t> mostSymbols) {
   TORCH_CHECK(!programs.empty(), "There is no program to generalize.");
   std::vector<TraceNumbers> traces;
   for (const TracedProgram &program : programs)
     traces.push_back(numbersOf(*program.graph));
   std::string reason;
-  GeneralGraphPtr graph = GeneralGraph::generalize(programs.back().graph,
-                                                   std::move(traces), reason);
+  GeneralGraphPtr graph =
+      GeneralGraph::generalize(programs.back().graph, std::move(traces), reason,
+                               mostSymbols.value_or(SIZE_MAX));
   return checked(graph, reason);
 }
 
@@ -99,7 +101,8 @@ void bindSymbolicPrograms(py::module_ &module) {
 
 void torch_ltc::bindGeneralGraphs(py::module_ &module) {
   py::class_<GeneralProgram>(module, "GeneralGraph")
-      .def(py::init(&generalize), py::arg("programs"), NoGil())
+      .def(py::init(&generalize), py::arg("programs"),
+           py::arg("most_symbols") = py::none(), NoGil())
       .def("symbols",
            [](const GeneralProgram &p) {
              std::vector<std::string> texts;

@@ -6,6 +6,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,6 +15,8 @@ from torch.export.dynamic_shapes import Dim, _DerivedDim, _DimHint
 
 #: The largest size of a dim without `max`.
 UNBOUNDED = 2**63 - 1
+#: A multiple of all small numbers: derived sizes there aren't rounded.
+_MULTIPLE = 720720
 
 
 @dataclass
@@ -25,6 +29,17 @@ class Variable:
     most: int
     is_required: bool  # False for Dim.AUTO
     places: list[Place] = field(default_factory=list)
+
+    def become(self, place: Place) -> None:
+        """Replaces the variable by the size at `place`, which is derived from it."""
+        self.name = ""
+        self.base = place.size(self.base)
+        self.least = None if self.least is None else place.size(self.least)
+        self.most = UNBOUNDED if self.most == UNBOUNDED else place.size(self.most)
+        self.places = [
+            Place(one.argument, one.dim, self, partial(_at_root, one, place))
+            for one in self.places
+        ]
 
     def others(self, count: int, seed: int) -> list[int]:
         """Returns up to `count` sizes that are in the range and differ from `base`. With
@@ -54,11 +69,21 @@ class Place:
     def size(self, value: int) -> int:
         return value if self.function is None else int(self.function(value))
 
+    def root(self, size: int) -> int:
+        """Returns the value of the variable at which the size, rounded down, is `size`."""
+        factor = Fraction(self.size(_MULTIPLE) - self.size(0), _MULTIPLE)
+        return int((size - self.size(0)) // factor)
+
     def __str__(self) -> str:
         return f"size {self.dim} of '{self.argument}'"
 
     def start_of_sentence(self) -> str:
         return f"S{str(self)[1:]}"
+
+
+def _at_root(place: Place, other: Place, size: int) -> int:
+    """Returns the size at `place` if that at `other` is `size`."""
+    return place.size(other.root(size))
 
 
 def find_variables(

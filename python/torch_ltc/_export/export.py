@@ -27,7 +27,12 @@ from torch_ltc._export.numbers import (
     draw,
     evaluate,
 )
-from torch_ltc._export.symbolic import Sizes, SymbolicSizes, generalize
+from torch_ltc._export.symbolic import (
+    Sizes,
+    SymbolicSizes,
+    generalize,
+    learn_numbers,
+)
 from torch_ltc._export.tracing import (
     Traced,
     resized,
@@ -88,8 +93,8 @@ class ExportedProgram:
         #: `updates`: the index of the input that the result replaces, or -1.
         self.outputs = outputs
         #: kind ("int", "float"), value, MLIR type of each number argument; for a step
-        #: also its role: "hyperparameter" with a `formula` of `hyperparameters`, or
-        #: "constant".
+        #: and with `dynamic_shapes` also its role: "hyperparameter" with a `formula` of
+        #: `hyperparameters`, "size" with a `formula` of `symbols`, or "constant".
         self.scalars = scalars
         #: The hyperparameters that formulas of `scalars` read, by name. `run` accepts new
         #: values for these.
@@ -106,9 +111,8 @@ class ExportedProgram:
     ) -> None:
         """Replaces the program by one for all sizes of `variables`. `trace` traces the
         program at given sizes. Raises ValueError if a size can't vary as specified."""
-        labels = [row["name"] for row in self.inputs]
         stage = DIALECTS[self.dialect]
-        sizes = generalize(variables, trace, self._program.traced, labels, stage)
+        sizes = generalize(variables, trace, self._program.traced, self.inputs, stage)
         self._program = Program(sizes.trace, stage)
         self.entry = self._program.entry
         self._sizes = sizes
@@ -116,6 +120,9 @@ class ExportedProgram:
         for number, dim, text in sizes.places:
             known = [str(size) for size in self.inputs[number]["shape"]]
             self.inputs[number].setdefault("sizes", known)[dim] = text
+        for row, formula in zip(self.scalars, sizes.formulas):
+            if formula:
+                row.update(role="size", formula=formula)
 
     @property
     def text(self) -> str:
@@ -159,7 +166,6 @@ class ExportedProgram:
                 "it in dialect torch, linalg or tosa."
             )
 
-        numbers = evaluate(self.scalars, self.hyperparameters, hyperparameters)
         if not isinstance(values, (list, tuple, NoneType)):
             raise TypeError(
                 "ExportedProgram.run needs a list of CPU tensors, one for each input, but "
@@ -168,6 +174,9 @@ class ExportedProgram:
         # Copies the inputs, because the program may overwrite donated ones.
         tensors = [t.clone() for t in (self.values if values is None else values)]
         sizes = self._sizes.values(tensors) if self._sizes else []
+        numbers = evaluate(
+            self.scalars, self.hyperparameters, hyperparameters, dict(sizes)
+        )
         compiled = self._compiled.get(tuple(sizes))
         if compiled is None:
             text = (
@@ -255,10 +264,11 @@ def export(
 
     def trace(sizes: Sizes) -> Any:
         """Traces the program at the given sizes."""
-        with tracing_call(function, *resized(call, sizes)) as traced:
+        with tracing_call(function, *resized(call, sizes), True) as traced:
             return traced.program()
 
-    with tracing_call(function, *call) as traced:
+    learn_numbers(variables, trace)
+    with tracing_call(function, *call, bool(variables)) as traced:
         exported = _exported(dialect, traced)
     if variables:
         exported.generalize(variables, trace)
@@ -302,23 +312,25 @@ def export_step(
             "made."
         )
     lazy_args = tree_map(to_lazy, tuple(args))
+    variables = _variables(step, args, {}, dynamic_shapes)
+
+    def trace(sizes: Sizes) -> Any:
+        """Traces the program at the given sizes."""
+        with (
+            restoring(module, optimizer),
+            tracing_step(
+                step, resized((lazy_args, {}), sizes)[0], module, optimizer, True
+            ) as other,
+        ):
+            return other.program()
+
     for _ in range(warmup):
         step(*lazy_args)
     mark_step()
-    with tracing_step(step, lazy_args, module, optimizer) as traced:
+    learn_numbers(variables, trace)
+    with tracing_step(step, lazy_args, module, optimizer, bool(variables)) as traced:
         exported = _exported(dialect, traced)
-    if variables := _variables(step, args, {}, dynamic_shapes):
-
-        def trace(sizes: Sizes) -> Any:
-            """Traces the program at the given sizes."""
-            with (
-                restoring(module, optimizer),
-                tracing_step(
-                    step, resized((lazy_args, {}), sizes)[0], module, optimizer
-                ) as other,
-            ):
-                return other.program()
-
+    if variables:
         mark_step()  # runs the traced step
         exported.generalize(variables, trace)
     if baked := [row["name"] for row in exported.inputs if row["role"] == "constant"]:
@@ -373,7 +385,7 @@ def _exported(dialect: str, call: Traced) -> ExportedProgram:
         if numbers.is_known:
             row |= {"role": role, "formula": formula}
         scalars.append(row)
-    for row, value in zip(scalars, evaluate(scalars, numbers.values, {})):
+    for row, value in zip(scalars, evaluate(scalars, numbers.values, {}, {})):
         row["value"] = value
     values = [traced.input_tensor(i) for i in range(len(inputs))]
     return ExportedProgram(

@@ -20,6 +20,7 @@ import torch
 from torch_ltc._backend import bindings
 from torch_ltc._capture.numbers import FORMULAS, formulas_of, make_formula
 from torch_ltc._diagnostics.messages import logger
+from torch_ltc._export import size_formulas
 
 Row = dict[str, Any]
 
@@ -155,10 +156,15 @@ def _next(value: float, count: int) -> float:
     return value
 
 
-def evaluate(rows: list[Row], known: dict[str, float], given: dict[str, float]) -> list:
+def evaluate(
+    rows: list[Row],
+    known: dict[str, float],
+    given: dict[str, float],
+    sizes: dict[str, int],
+) -> list:
     """Returns the program's number arguments. `known`: the hyperparameters' values in the
-    trace; `given`: new values for some of them. Raises ValueError for an unknown
-    hyperparameter."""
+    trace; `given`: new values for some of them; `sizes`: the values of the program's
+    symbols. Raises ValueError for an unknown hyperparameter."""
     unknown = sorted(given.keys() - known.keys())
     if unknown:
         names = ", ".join(sorted(known)) or "none"
@@ -168,12 +174,19 @@ def evaluate(rows: list[Row], known: dict[str, float], given: dict[str, float]) 
         )
     values = {**known, **given}
     step = values.get("step", 0.0)
-    return [
-        make_formula(row["formula"])(values, step)
-        if row.get("formula")
-        else row["value"]
-        for row in rows
-    ]
+    return [_number(row, values, step, sizes) for row in rows]
+
+
+def _number(
+    row: Row, hyperparameters: dict[str, float], step: float, sizes: dict[str, int]
+) -> float:
+    formula = row.get("formula")
+    if not formula:
+        return row["value"]
+    if row["role"] == "size":
+        value = size_formulas.evaluate(formula, sizes)
+        return round(value) if row["kind"] == "int" else float(value)
+    return make_formula(formula)(hyperparameters, step)
 
 
 # -- random numbers ------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,14 +13,15 @@ from typing import Any
 import torch
 
 from torch_ltc._backend import bindings
-from torch_ltc._export.dynamic_shapes import UNBOUNDED, Variable
+from torch_ltc._export.dynamic_shapes import UNBOUNDED, Place, Variable
+from torch_ltc._export.size_formulas import find_formula
 from torch_ltc.program import SymbolicTrace
 
 #: Sizes by argument and dim, with which a function is traced again.
 Sizes = dict[tuple[str, int], int]
 #: The number of traces besides the example's: two of these and the example's determine the
-#: expressions of the sizes, the last one checks them.
-OTHER_TRACES = 3
+#: expressions of the sizes, the others check them.
+OTHER_TRACES = 4
 #: A program that is valid at this size is considered valid for all larger sizes.
 LARGE = 1 << 20
 
@@ -48,10 +50,13 @@ class SymbolicSizes:
         places: list[tuple[int, int, str]],
         trace: SymbolicTrace,
         labels: list[str],
+        formulas: list[str],
     ) -> None:
         """`places`: input, dim and expression of each varying size; `labels`: the inputs'
-        names."""
+        names; `formulas`: for each number argument, its formula of the symbols, or "" if it
+        doesn't vary."""
         self.symbols = symbols
+        self.formulas = formulas
         self.places = places
         self.trace = trace
         self._labels = labels
@@ -60,11 +65,12 @@ class SymbolicSizes:
         """Returns the symbols' values for these inputs. Raises ValueError if the program
         isn't valid for one of their sizes."""
         found: dict[str, int] = {}
-        for number, dim, text in self.places:
-            if text in (symbol.name for symbol in self.symbols):
-                found.setdefault(text, tensors[number].shape[dim])
         for symbol in self.symbols:
-            value = found[symbol.name]
+            place = next(
+                p for p in symbol.variable.places if p.argument in self._labels
+            )
+            tensor = tensors[self._labels.index(place.argument)]
+            value = found[symbol.name] = place.root(tensor.shape[place.dim])
             if not symbol.least <= value <= symbol.most:
                 most = "" if symbol.most == UNBOUNDED else f" to {symbol.most}"
                 raise ValueError(
@@ -100,28 +106,45 @@ def _evaluate(text: str, values: dict[str, int]) -> int:
     )
 
 
+def learn_numbers(variables: list[Variable], trace: Callable[[Sizes], Any]) -> None:
+    """Traces the program at several sizes, after which the tracer makes the numbers that
+    differ (for example, a bound of `clamp`) arguments of the program."""
+    rows = [variable.others(1, seed) for seed, variable in enumerate(variables, 1)]
+    if not all(rows):
+        return
+    for sizes in ({}, _sizes(variables, [row[0] for row in rows])) if rows else ():
+        with contextlib.suppress(Exception):  # `generalize` raises it again
+            trace(sizes)
+
+
 def generalize(
     variables: list[Variable],
     trace: Callable[[Sizes], Any],
     base: Any,
-    labels: list[str],
+    inputs: list[dict[str, Any]],
     stage: str,
 ) -> SymbolicSizes:
     """Makes the program for all sizes. `trace` traces the program at given sizes; `base`:
-    the program at the example's sizes, whose inputs have the names `labels`. Raises
+    the program at the example's sizes, whose inputs are described by `inputs`. Raises
     ValueError, with the input, its dim and the Python line, if a size can't vary as
     specified."""
+    labels = [row["name"] for row in inputs]
     others = _traces(variables, trace, base)
     try:
-        general = bindings().GeneralGraph([*others[:-1], base])
+        general = bindings().GeneralGraph([*others[:-1], base], len(variables))
     except RuntimeError as error:
         raise ValueError(
             f"The program has no form for all sizes: {_sentence(error)}"
         ) from error
-    values, reason = general.bind(others[-1])
-    if values is None:
-        raise ValueError(f"The program has no form for all sizes: {reason}.")
+    programs = [*others, base]
+    _check_constants(inputs, programs)
+    bound = [general.bind(program) for program in programs]
+    for values, reason in bound:
+        if values is None:
+            raise ValueError(f"The program has no form for all sizes: {reason}.")
     symbols = _symbols(variables, general, labels)
+    names = [symbol.name for symbol in symbols]
+    formulas = _formulas(programs, [dict(zip(names, values)) for values, _ in bound])
     ranges = [(symbol.name, 2, UNBOUNDED) for symbol in symbols]
     try:
         wide = SymbolicTrace(general, stage, ranges=ranges)
@@ -134,11 +157,44 @@ def generalize(
         (number, dim, _renamed(text, symbols))
         for number, dim, text in general.parameter_sizes()
     ]
-    return SymbolicSizes(symbols, places, narrow, labels)
+    return SymbolicSizes(symbols, places, narrow, labels, formulas)
 
 
 def _renamed(text: str, symbols: list[Symbol]) -> str:
     return re.sub(r"\bs(\d+)\b", lambda match: symbols[int(match[1])].name, text)
+
+
+def _check_constants(inputs: list[dict[str, Any]], programs: list[Any]) -> None:
+    """Raises ValueError if a tensor that isn't an argument differs between traces."""
+    for number, row in enumerate(inputs):
+        if row["role"] != "constant":
+            continue
+        first, *others = (program.input_tensor(number) for program in programs)
+        for other in others:
+            if first.shape != other.shape or not first.equal(other):
+                raise ValueError(
+                    f"The values of '{row['name']}', a tensor that the function creates "
+                    "on the CPU, depend on the sizes that vary: create it on the device "
+                    "of the arguments (device=x.device), or pass it as an argument."
+                )
+
+
+def _formulas(programs: list[Any], traces: list[dict[str, int]]) -> list[str]:
+    """Returns a formula of the symbols for each number argument; "" for a constant."""
+    formulas = []
+    for numbers in zip(*([v for _, v in program.scalars()] for program in programs)):
+        if all(number == numbers[0] for number in numbers):
+            formulas.append("")
+            continue
+        formulas.append(find_formula(numbers, traces))
+        if not formulas[-1]:
+            examples = ", ".join(f"{number:.6g}" for number in numbers[:3])
+            raise ValueError(
+                f"A number of the program ({examples} at some sizes) depends on the sizes "
+                "that vary, but isn't a known function of them: compute it with tensors, "
+                "or pass it as a tensor argument."
+            )
+    return formulas
 
 
 # -- traces --------------------------------------------------------------------
@@ -270,23 +326,21 @@ def _symbols(
     }
     found: dict[int, Symbol] = {}
     for variable in variables:
-        places = [p for p in variable.places if p.function is None]
-        text = next(
-            (texts[p.argument, p.dim] for p in places if (p.argument, p.dim) in texts),
-            None,
-        )
-        if text is None:  # the argument isn't used
+        used = [
+            (place, texts[place.argument, place.dim])
+            for place in variable.places
+            if (place.argument, place.dim) in texts
+        ]
+        if not used:  # the argument isn't used
             continue
-        match = re.fullmatch(r"s(\d+)", text)
-        if match is None or int(match[1]) in found:
-            other = (
-                "" if match is None else str(found[int(match[1])].variable.places[0])
-            )
+        number = _number_of(variable, used)
+        if number is None or number in found:
+            place, text = used[0]
+            other = text if number is None else str(found[number].variable.places[0])
             raise ValueError(
-                f"{places[0].start_of_sentence()} can't vary by itself: it is {other or text} in "
+                f"{place.start_of_sentence()} can't vary by itself: it is {other} in "
                 "the program."
             )
-        number = int(match[1])
         name = variable.name or f"s{number}"
         found[number] = Symbol(name, variable.least or 2, variable.most, variable)
     for number, text in enumerate(general.symbols()):
@@ -296,6 +350,25 @@ def _symbols(
                 f"them: {text.split(' = ', 1)[1].rsplit(', ', 1)[0]}."
             )
     return [found[number] for number in range(len(found))]
+
+
+def _number_of(variable: Variable, used: list[tuple[Place, str]]) -> int | None:
+    """Returns the number of the symbol that the variable is. `used`: the variable's sizes
+    in the program, as expressions of symbols. If the program has a symbol for a derived
+    size such as `2*batch`, but not for `batch`, the variable becomes that size."""
+    for place, text in used:
+        names = set(re.findall(r"s\d+", text))
+        if len(names) != 1:
+            continue
+        name = names.pop()
+        values = range(variable.base, variable.base + 9)
+        if all(_evaluate(text, {name: value}) == place.size(value) for value in values):
+            return int(name[1:])
+    for place, text in used:
+        if re.fullmatch(r"s\d+", text):
+            variable.become(place)
+            return int(text[1:])
+    return None
 
 
 def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:

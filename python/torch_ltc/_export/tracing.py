@@ -60,10 +60,14 @@ class Traced:
 
 @contextlib.contextmanager
 def tracing_call(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    numbers_vary: bool,
 ) -> Iterator[Traced]:
-    """Traces a call of the function, or of a copy of the module. Raises ValueError if the
-    call can't be one program."""
+    """Traces a call of the function, or of a copy of the module. With `numbers_vary`,
+    numbers that have differed between traces are arguments of the program. Raises
+    ValueError if the call can't be one program."""
     named: dict[str, tuple[str, torch.Tensor]] = {}
     if isinstance(function, torch.nn.Module):
         function = _lazy_copy(function)
@@ -75,7 +79,7 @@ def tracing_call(
         _only_tracing("export"),
         config(source_info=True),
         torch.no_grad(),
-        _recording() as recording,
+        _recording(numbers_vary) as recording,
         Hyperparameters(None) as numbers,
     ):
         before = _data_keys(named)
@@ -89,12 +93,13 @@ def tracing_step(
     args: tuple[Any, ...],
     module: torch.nn.Module,
     optimizer: torch.optim.Optimizer | None,
+    numbers_vary: bool,
 ) -> Iterator[Traced]:
     with (
         counting_on_the_device(optimizer),
         _only_tracing("export_step"),
         config(auto_step=False, source_info=True),
-        _recording() as recording,
+        _recording(numbers_vary) as recording,
         Hyperparameters(optimizer) as numbers,
     ):
         named = {**_tensors_of(module), **_states_of(module, optimizer)}
@@ -162,8 +167,8 @@ class _only_tracing:  # noqa: N801 (used in `with` only)
 
 
 @contextlib.contextmanager
-def _recording() -> Iterator[Any]:
-    recording = bindings().Recording([])
+def _recording(numbers_vary: bool) -> Iterator[Any]:
+    recording = bindings().Recording([], numbers_vary)
     try:
         yield recording
     finally:
