@@ -83,3 +83,27 @@ def test_images_of_any_sizes(network: type[nn.Module]) -> None:
             results.append([value.detach().cpu() for value in (loss, *gradients)])
         assert_close(*results, rtol=1e-4, atol=1e-4)
     assert torch_ltc.metrics()["compilations"] <= MOST_COMPILATIONS
+
+
+@pytest.mark.parametrize("height", range(7, 18, 2))
+def test_numbers_of_blocks_in_proportion(height: int) -> None:
+    """The kernel of the transposed convolution's bias splits each of four channels, and the
+    kernel of the relu before it splits twice as many elements in a row. At large sizes,
+    twice the latter's number of blocks is the former's number of iterations, at small
+    sizes it isn't."""
+    torch.manual_seed(0)
+    first, second = nn.Conv2d(1, 4, 3, padding=1), nn.Conv2d(4, 8, 3, padding=1)
+    up = nn.ConvTranspose2d(8, 4, 2, stride=2)
+
+    def run(x: Tensor, modules: list[nn.Module]) -> Tensor:
+        y = modules[0](x).relu()
+        z = modules[2](modules[1](F.max_pool2d(y, 2)).relu())
+        return torch.cat([y, F.pad(z, (0, 0, 0, 1))], 1)
+
+    modules = [first, second, up]
+    lazy = [copy.deepcopy(module).to("lazy") for module in modules]
+    with torch.no_grad(), torch_ltc.config(tier="compile"):
+        for width in (30, 26, 28, 22):
+            x = torch.randn(1, 1, height, width)
+            results = run(x.to("lazy"), lazy)
+            assert_close(results, run(x, modules), rtol=1e-4, atol=1e-5)

@@ -87,9 +87,9 @@ LogicalResult addSizes(const std::array<func::FuncOp, kNumSamples> &functions,
   return success();
 }
 
-/// Adds the block counts of a kernel's loops to the fitter. Returns what to
-/// replace in the codes of the kernel's numbers, if anything.
-std::optional<CodeReplacement>
+/// Adds the block counts of a kernel's loops to the fitter. Returns the blocks
+/// of the split axis, if there is one whose size varies, or else of the tiles.
+std::optional<KernelBlocks>
 addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
           NumberFitter &fitter) {
   std::array<ltc::ScheduleAttr, kNumSamples> schedules;
@@ -106,7 +106,7 @@ addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
       size[s] = schedules[s].getAxes()[axis].getSize();
     return size;
   };
-  std::optional<CodeReplacement> ofTiles, ofBlocks;
+  std::optional<KernelBlocks> ofTiles, ofBlocks;
   if (schedules[0].getTile())
     ofTiles = fitter.addBlocks(sizeOf(*schedules[0].getTile()),
                                KernelSchedule::kTileSize);
@@ -114,13 +114,13 @@ addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
     ofBlocks = fitter.addBlocks(sizeOf(*schedules[0].getSplit()),
                                 schedules[0].getBlock());
   // The shared codes of both could be equal.
-  if (ofTiles && ofBlocks)
-    fitter.assumeEqual(*ofTiles);
+  if (ofTiles && ofTiles->replacement && ofBlocks)
+    fitter.assumeEqual(*ofTiles->replacement);
   return ofBlocks ? ofBlocks : ofTiles;
 }
 
 LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter,
-                            KernelReplacements &replacements) {
+                            BlocksOfKernels &blocks) {
   std::array<func::FuncOp, kNumSamples> programs;
   for (unsigned s = 0; s < kNumSamples; ++s)
     programs[s] = samples[s].program;
@@ -140,8 +140,8 @@ LogicalResult addKnownSizes(Samples &samples, NumberFitter &fitter,
           samples[s].module.lookupSymbol<func::FuncOp>(calls[s][i].getCallee());
     if (failed(addSizes(kernels, fitter)))
       return failure();
-    if (auto replacement = addBlocks(kernels, fitter))
-      replacements[samples[0].kernelOfCall.at(calls[0][i])] = *replacement;
+    if (auto own = addBlocks(kernels, fitter))
+      blocks[samples[0].kernelOfCall.at(calls[0][i])] = *own;
   }
   return success();
 }
@@ -193,8 +193,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   NumberFitter fitter(numbers.standIns);
   for (auto [i, number] : llvm::enumerate(numbers.checked))
     fitter.addTraced(number, unsigned(i));
-  KernelReplacements replacements;
-  if (failed(addKnownSizes(samples, fitter, replacements)))
+  BlocksOfKernels blocks;
+  if (failed(addKnownSizes(samples, fitter, blocks)))
     return failure();
   statistics.kernelsSeconds = secondsSince(start);
 
@@ -206,9 +206,10 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   KernelSet &kernels = *samples[0].kernels;
   if (failed(kernels.compileGeneral(others, fitter, tables)))
     return failure();
-  for (const auto &[kernel, replacement] : replacements)
-    for (NumberCode &code : tables[kernel])
-      replaceCode(code, replacement);
+  for (const auto &[kernel, own] : blocks)
+    if (own.replacement)
+      for (NumberCode &code : tables[kernel])
+        replaceCode(code, *own.replacement);
   std::array<runtime::Executable *, kNumSamples> executables;
   for (auto [sample, executable] : llvm::zip_equal(samples, executables)) {
     executable = &sample.executable;
@@ -221,9 +222,8 @@ FailureOr<std::string> mlir::torch_ltc::compileGeneralModules(
   SmallVector<SizeSamples> orders;
   if (failed(findOrders(samples, orders)))
     return failure();
-  std::string error =
-      generalizeExecutable(executables, numbers, tables, findWork(samples),
-                           orders, replacements, fitter);
+  std::string error = generalizeExecutable(
+      executables, numbers, tables, findWork(samples), orders, blocks, fitter);
   if (!error.empty())
     return failGeneral(samples[0].program, error);
   statistics.llvmSeconds = secondsSince(start);

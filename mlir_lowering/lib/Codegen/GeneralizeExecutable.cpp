@@ -2,6 +2,7 @@
 
 #include "GeneralizeExecutable.h"
 #include "ExecutableNumbers.h"
+#include "NumberCodes.h"
 
 #include "torch_ltc/Kernels/KernelSchedule.h"
 
@@ -50,20 +51,20 @@ std::string structureOf(runtime::Executable executable) {
 }
 
 /// Marks the grain of a call of kernel 0; `kGrainMark` + i marks that of kernel
-/// i. Likewise for the trip counts of kernels with a replacement.
+/// i. Likewise for the trip counts of kernels with blocks.
 constexpr int64_t kGrainMark = std::numeric_limits<int64_t>::min();
 constexpr int64_t kTripMark = kGrainMark + (int64_t(1) << 32);
 
 void markNumbers(runtime::Executable &executable,
-                 const KernelReplacements &replacements) {
+                 const BlocksOfKernels &blocks) {
   for (runtime::Command &command : *executable.mutable_commands())
     if (command.has_kernel()) {
       const unsigned kernel = command.kernel().kernel();
       command.mutable_kernel()->set_grain(kGrainMark + kernel);
-      if (replacements.contains(kernel))
+      if (blocks.contains(kernel))
         command.mutable_kernel()->set_trip_count(kTripMark + kernel);
     }
-  for (const auto &[kernel, replacement] : replacements)
+  for (unsigned kernel : llvm::make_first_range(blocks))
     executable.mutable_kernels(int(kernel))->set_trip_count(kTripMark + kernel);
 }
 
@@ -91,11 +92,11 @@ class ExecutableGeneralizer {
 public:
   ExecutableGeneralizer(
       const std::array<runtime::Executable *, kNumSamples> &samples,
-      ArrayRef<SizeSamples> work, const KernelReplacements &replacements,
+      ArrayRef<SizeSamples> work, const BlocksOfKernels &blocks,
       NumberFitter &fitter)
-      : samples(samples), work(work), replacements(replacements),
-        fitter(fitter), general(*samples[0]), form(*general.mutable_general()),
-        table(form), tripCounts(general.kernels_size()) {
+      : samples(samples), work(work), blocks(blocks), fitter(fitter),
+        general(*samples[0]), form(*general.mutable_general()), table(form),
+        tripCounts(general.kernels_size()) {
     for (size_t kernel = 0; kernel < tripCounts.size(); ++kernel)
       for (unsigned s = 0; s < kNumSamples; ++s)
         tripCounts[kernel][s] = samples[s]->kernels(int(kernel)).trip_count();
@@ -121,7 +122,7 @@ private:
 
   const std::array<runtime::Executable *, kNumSamples> &samples;
   ArrayRef<SizeSamples> work;
-  const KernelReplacements &replacements;
+  const BlocksOfKernels &blocks;
   NumberFitter &fitter;
   runtime::Executable &general;
   runtime::GeneralForm &form;
@@ -132,21 +133,36 @@ private:
 std::optional<NumberCode> ExecutableGeneralizer::fitGrain(unsigned kernel) {
   auto codeOf = [&](const SizeSamples &number) -> std::optional<NumberCode> {
     if (llvm::all_equal(number))
-      return NumberCode{runtime::CONSTANT, number[0]};
+      return constant(number[0]);
     return fitter.fitEstimate(number);
   };
   std::optional<NumberCode> workCode = codeOf(work[kernel]),
-                            iterationsCode = codeOf(tripCounts[kernel]);
+                            iterationsCode = blocks.contains(kernel)
+                                                 ? fitTripCount(kernel)
+                                                 : codeOf(tripCounts[kernel]);
   if (!workCode || !iterationsCode)
     return std::nullopt;
   return grainOf(*workCode, *iterationsCode);
 }
 
 std::optional<NumberCode> ExecutableGeneralizer::fitTripCount(unsigned kernel) {
-  std::optional<NumberCode> code = fitter.fit(tripCounts[kernel]);
-  const CodeReplacement &replacement = replacements.at(kernel);
-  if (code && !replaceCode(*code, replacement))
-    fitter.assumeEqual(replacement);
+  const KernelBlocks &own = blocks.at(kernel);
+  const SizeSamples &number = tripCounts[kernel];
+  SizeSamples others; // the iterations of the other axes
+  bool isMultiple = true;
+  for (unsigned s = 0; s < kNumSamples && isMultiple; ++s) {
+    isMultiple = own.count[s] && number[s] % own.count[s] == 0;
+    if (isMultiple)
+      others[s] = number[s] / own.count[s];
+  }
+  if (isMultiple && llvm::all_equal(others))
+    return scaled(own.code, others[0]);
+  if (std::optional<NumberCode> code =
+          isMultiple ? fitter.fit(others) : std::nullopt)
+    return apply(runtime::MULTIPLY, own.code, *code);
+  std::optional<NumberCode> code = fitter.fit(number);
+  if (code && own.replacement && !replaceCode(*code, *own.replacement))
+    fitter.assumeEqual(*own.replacement);
   return code;
 }
 
@@ -171,7 +187,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
                            const GeneralNumbers &given) {
   std::array<std::vector<int64_t>, kNumSamples> numbers;
   for (unsigned s = 0; s < kNumSamples; ++s) {
-    markNumbers(*samples[s], replacements);
+    markNumbers(*samples[s], blocks);
     runtime::forEachNumber(
         *samples[s], [&](int64_t &number) { numbers[s].push_back(number); });
   }
@@ -220,7 +236,7 @@ ExecutableGeneralizer::run(const std::vector<std::vector<NumberCode>> &tables,
       command.mutable_kernel()->set_trip_count(
           tripCounts[command.kernel().kernel()][0]);
     }
-  for (const auto &[kernel, replacement] : replacements)
+  for (unsigned kernel : llvm::make_first_range(blocks))
     general.mutable_kernels(int(kernel))->set_trip_count(tripCounts[kernel][0]);
   return "";
 }
@@ -268,7 +284,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
     const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
     ArrayRef<SizeSamples> work, ArrayRef<SizeSamples> orders,
-    const KernelReplacements &replacements, NumberFitter &fitter) {
+    const BlocksOfKernels &blocks, NumberFitter &fitter) {
   std::string structure = structureOf(*samples[0]);
   for (runtime::Executable *other : llvm::drop_begin(samples))
     if (structureOf(*other) != structure)
@@ -276,7 +292,7 @@ std::string mlir::torch_ltc::generalizeExecutable(
   runtime::GeneralForm &form = *samples[0]->mutable_general();
   for (const SizeSamples &sizes : given.standIns)
     form.add_largest_sizes(*llvm::min_element(sizes));
-  ExecutableGeneralizer generalizer(samples, work, replacements, fitter);
+  ExecutableGeneralizer generalizer(samples, work, blocks, fitter);
   std::string error = generalizer.run(tables, given);
   generalizer.addAssumedEqual();
   return error.empty() ? generalizer.addOrders(orders) : error;

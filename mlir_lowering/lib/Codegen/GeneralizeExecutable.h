@@ -12,21 +12,20 @@
 
 namespace mlir::torch_ltc {
 
-/// By kernel: what to replace in the codes of the kernel's numbers.
-using KernelReplacements = std::map<unsigned, CodeReplacement>;
+using BlocksOfKernels = std::map<unsigned, KernelBlocks>;
 
 /// Changes the first of `samples`, the executables of one program at different
 /// stand-ins, to a general executable (`GeneralForm`). `tables` contains the
 /// codes of the numbers in each kernel's table, `work` the work of each kernel
-/// (kWorkAttr), and `orders` the numbers of assumedOrders. `replacements` are
-/// also made in the kernels' trip counts. Returns why the program has no
-/// general form, or "".
+/// (kWorkAttr), and `orders` the numbers of assumedOrders. The trip count of a
+/// kernel in `blocks` is a multiple of its own number of blocks. Returns why
+/// the program has no general form, or "".
 std::string generalizeExecutable(
     const std::array<::torch_ltc::runtime::Executable *, kNumSamples> &samples,
     const GeneralNumbers &given,
     const std::vector<std::vector<NumberCode>> &tables,
     llvm::ArrayRef<SizeSamples> work, llvm::ArrayRef<SizeSamples> orders,
-    const KernelReplacements &replacements, NumberFitter &fitter);
+    const BlocksOfKernels &blocks, NumberFitter &fitter);
 
 } // namespace mlir::torch_ltc
 

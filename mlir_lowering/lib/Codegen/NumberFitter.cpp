@@ -150,32 +150,34 @@ void NumberFitter::addSize(const SizeSamples &size) {
     addBase(size, std::move(*code));
 }
 
-std::optional<CodeReplacement> NumberFitter::addBlocks(const SizeSamples &size,
-                                                       int64_t block) {
+std::optional<KernelBlocks> NumberFitter::addBlocks(const SizeSamples &size,
+                                                    int64_t block) {
   if (isConstant(size))
     return std::nullopt;
-  SizeSamples blocks;
+  SizeSamples count;
   for (unsigned i = 0; i < kNumSamples; ++i)
-    blocks[i] = llvm::divideCeil(size[i], block);
+    count[i] = llvm::divideCeil(size[i], block);
   std::optional<NumberCode> code = fit(size);
   if (!code)
     return std::nullopt;
-  NumberCode own =
-      apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block));
+  KernelBlocks own{
+      count, apply(runtime::CEIL_DIVIDE, std::move(*code), constant(block)),
+      std::nullopt};
   std::optional<NumberCode> equal =
-      isConstant(blocks) ? constant(blocks[0]) : fitProduct(blocks);
+      isConstant(count) ? constant(count[0]) : fitProduct(count);
   if (!equal) {
-    addBase(blocks, std::move(own), /*isBlocks=*/true);
-    return std::nullopt;
+    addBase(count, own.code, /*isBlocks=*/true);
+    return own;
   }
-  if (*equal == own)
-    return std::nullopt;
-  CodeReplacement replacement{std::move(*equal), std::move(own)};
+  if (*equal == own.code)
+    return own;
+  CodeReplacement replacement{std::move(*equal), own.code};
   // A longer code has no accidental occurrences in others.
   if (llvm::is_contained(replacement.shared, int64_t(runtime::CEIL_DIVIDE)))
-    return replacement;
-  assumeEqual(std::move(replacement));
-  return std::nullopt;
+    own.replacement = std::move(replacement);
+  else
+    assumeEqual(std::move(replacement));
+  return own;
 }
 
 NumberCode NumberFitter::codeOf(const Monomial &monomial) const {
@@ -190,17 +192,42 @@ ArrayRef<NumberFitter::Monomial> NumberFitter::smallMonomials() const {
       [](const Monomial &monomial) { return monomial.factors.size() <= 2; });
 }
 
+/// Returns the code of a multiple of the monomial that has these values.
+std::optional<NumberCode>
+NumberFitter::multipleOf(const Monomial &monomial,
+                         const SizeSamples &number) const {
+  int64_t factor = number[0] / monomial.values[0];
+  std::optional<SizeSamples> product =
+      multiply(monomial.values, everywhere(factor));
+  if (factor == 0 || !product || *product != number)
+    return std::nullopt;
+  return scaled(codeOf(monomial), factor);
+}
+
 /// Fits a constant times a product of bases.
 std::optional<NumberCode>
 NumberFitter::fitProduct(const SizeSamples &number) const {
-  for (const Monomial &monomial : monomials) {
-    int64_t factor = number[0] / monomial.values[0];
-    std::optional<SizeSamples> product =
-        multiply(monomial.values, everywhere(factor));
-    if (factor != 0 && product && *product == number)
-      return scaled(codeOf(monomial), factor);
-  }
+  for (const Monomial &monomial : monomials)
+    if (std::optional<NumberCode> code = multipleOf(monomial, number))
+      return code;
   return std::nullopt;
+}
+
+/// If the number is a multiple of the numbers of blocks of several sizes,
+/// binding must check that these multiples are equal: of 2 * ceil(2n / 1024)
+/// and 4 * ceil(n / 1024), which are equal in many samples, either may be the
+/// number.
+void NumberFitter::assumeEqualBlocks(const SizeSamples &number) {
+  std::optional<NumberCode> first;
+  for (const Monomial &monomial : smallMonomials()) {
+    if (!hasBlocks(monomial) || monomial.values == number)
+      continue;
+    std::optional<NumberCode> code = multipleOf(monomial, number);
+    if (code && first)
+      assumeEqual({*first, *code});
+    else if (code)
+      first = std::move(code);
+  }
 }
 
 /// Fits a constant times a product of bases, plus a constant.
@@ -335,6 +362,8 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   if (!isNew)
     return entry->second;
   std::optional<NumberCode> code = fitProduct(number);
+  if (code)
+    assumeEqualBlocks(number);
   if (!code)
     code = fitLinear(number);
   if (!code)

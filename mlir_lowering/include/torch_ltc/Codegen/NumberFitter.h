@@ -30,6 +30,15 @@ struct CodeReplacement {
   NumberCode shared, own;
 };
 
+/// The blocks into which a kernel splits an axis.
+struct KernelBlocks {
+  SizeSamples count; ///< the number of blocks in each sample
+  NumberCode code;   ///< of `count`
+  /// What to replace in the codes of the kernel's numbers, if anything: the
+  /// number of blocks equals that of another size in all samples.
+  std::optional<CodeReplacement> replacement;
+};
+
 /// Replaces `shared` in a code by `own`. Returns whether the code contains it.
 bool replaceCode(NumberCode &code, const CodeReplacement &replacement);
 
@@ -52,10 +61,10 @@ public:
   /// each binding gets its value from the trace.
   void addTraced(const SizeSamples &number, unsigned index);
   /// Adds the number of blocks of `block` elements in `size`. If it equals that
-  /// of another size in all samples, returns a replacement: the codes that
-  /// `fit` returns contain the other size's number of blocks.
-  std::optional<CodeReplacement> addBlocks(const SizeSamples &size,
-                                           int64_t block);
+  /// of another size in all samples, the codes that `fit` returns contain the
+  /// other size's number of blocks, and the result has a replacement. Returns
+  /// nullopt if the size doesn't vary or has no known expression.
+  std::optional<KernelBlocks> addBlocks(const SizeSamples &size, int64_t block);
   /// Adds a pair of numbers that are equal in all samples, but may differ for
   /// other sizes. Binding must check that they are equal.
   void assumeEqual(CodeReplacement pair) {
@@ -96,7 +105,10 @@ private:
                                         unsigned bits) const;
   std::optional<NumberCode> fitRatio(const FloatSamples &number,
                                      unsigned bits) const;
+  std::optional<NumberCode> multipleOf(const Monomial &monomial,
+                                       const SizeSamples &number) const;
   std::optional<NumberCode> fitProduct(const SizeSamples &number) const;
+  void assumeEqualBlocks(const SizeSamples &number);
   std::optional<NumberCode> fitNested(const SizeSamples &number,
                                       unsigned depth) const;
   std::optional<NumberCode> fitLinear(const SizeSamples &number) const;
