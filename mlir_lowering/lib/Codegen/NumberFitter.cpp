@@ -134,12 +134,17 @@ void NumberFitter::addBase(const SizeSamples &values, NumberCode code,
 }
 
 void NumberFitter::addTraced(const SizeSamples &number, unsigned index) {
-  if (!isConstant(number) && bases.size() < kMaxBases && !fitProduct(number))
-    addBase(number, {runtime::SYMBOL, int64_t(numSymbols + index)});
+  NumberCode code{runtime::SYMBOL, int64_t(numSymbols + index)};
+  if (llvm::is_contained(number, 0))
+    numbersWithZeros.try_emplace(number, std::move(code));
+  else if (!isConstant(number) && bases.size() < kMaxBases &&
+           !fitProduct(number))
+    addBase(number, std::move(code));
 }
 
 void NumberFitter::addSize(const SizeSamples &size) {
-  if (isConstant(size) || bases.size() >= kMaxBases || fitProduct(size))
+  if (isConstant(size) || bases.size() >= kMaxBases ||
+      llvm::is_contained(size, 0) || fitProduct(size))
     return;
   std::optional<NumberCode> code = fitLinear(size);
   if (!code)
@@ -361,6 +366,9 @@ std::optional<NumberCode> NumberFitter::fit(const SizeSamples &number) {
   auto [entry, isNew] = known.try_emplace(number, std::nullopt);
   if (!isNew)
     return entry->second;
+  if (auto found = numbersWithZeros.find(number);
+      found != numbersWithZeros.end())
+    return entry->second = found->second;
   std::optional<NumberCode> code = fitProduct(number);
   if (code)
     assumeEqualBlocks(number);

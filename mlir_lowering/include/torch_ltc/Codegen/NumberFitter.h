@@ -123,6 +123,9 @@ private:
 
   unsigned numSymbols;
   llvm::SmallVector<Base> bases;
+  /// Traced numbers that are 0 in a sample, such as the padding of images of
+  /// even or odd sizes. No other number is a product of these.
+  std::map<SizeSamples, NumberCode> numbersWithZeros;
   std::vector<CodeReplacement> equalNumbers;
   std::vector<Monomial> monomials; ///< by degree
   std::map<SizeSamples, std::optional<NumberCode>> known;
