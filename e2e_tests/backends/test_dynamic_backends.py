@@ -108,6 +108,23 @@ def test_data_computed_from_a_size(recorder: Recorder) -> None:
     assert recorder.dynamic() == [False, True]
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_steps_that_vary(recorder: Recorder, kind: type[nn.RNNBase]) -> None:
+    """Each step of a recurrent layer is a few ops, so there is no program for any number of
+    steps; the attempt must not lower thousands of steps."""
+    torch.manual_seed(0)
+    model = kind(4, 3)
+    lazy = kind(4, 3)
+    lazy.load_state_dict(model.state_dict())
+    lazy.to("lazy").requires_grad_(False)
+    for steps in (5, 7, 9):
+        x = torch.randn(steps, 2, 4)
+        assert_close(lazy(x.to("lazy"))[0], model(x)[0])
+    assert recorder.dynamic() == [False] * 3
+    reasons = [row["reason"] for row in torch_ltc.compile_log()]
+    assert any("the number of steps" in reason for reason in reasons)
+
+
 def test_a_backend_that_is_not_dynamic() -> None:
     found = Recorder()
     torch_ltc.register_backend("static", found)

@@ -139,6 +139,13 @@ def test_an_unknown_function_of_sizes_is_rejected() -> None:
         )
 
 
+def test_steps_that_vary_are_rejected() -> None:
+    with pytest.raises(ValueError, match=r"the number of steps of .*lstm varies"):
+        torch_ltc.export(
+            nn.LSTM(4, 3), (torch.randn(5, 2, 4),), dynamic_shapes=({0: length},)
+        )
+
+
 def test_derived_dims_without_their_root() -> None:
     half = Dim("half", min=2, max=40)
     exported = torch_ltc.export(

@@ -5,6 +5,7 @@
 
 #include "torch_ltc/Dialect/Ltc/Attributes.h"
 #include "torch_ltc/Dialect/Torch/TorchOps.h"
+#include "torch_ltc/Dialect/Torch/TorchOps_recurrence.h"
 #include "torch_ltc/Symbolic/Passes.h"
 #include "torch_ltc/Symbolic/UnifyModules.h"
 #include "torch_ltc/Transforms/Passes.h"
@@ -97,10 +98,40 @@ static LogicalResult verifyAtOtherSizes(ModuleOp module,
   return verifySameTorchModule(*copy, **other);
 }
 
+/// Rejects recurrent layers over a varying number of steps, each of which the
+/// stage contains as ops: lowering thousands of steps would take hours.
+static LogicalResult checkSteps(const LtcSymbolicProgram &program) {
+  auto layersOf = [](LtcProgram sample) {
+    SmallVector<Operation *> layers;
+    sample->module->walk([&](Operation *op) {
+      if (isa<torch::TorchLtcLstmOp, torch::TorchLtcLstmBackwardOp,
+              torch::TorchLtcGruOp, torch::TorchLtcGruBackwardOp,
+              torch::TorchLtcRnnOp, torch::TorchLtcRnnBackwardOp>(op))
+        layers.push_back(op);
+    });
+    return layers;
+  };
+  auto stepsOf = [](Operation *layer) {
+    return cast<torch::ValueTensorType>(layer->getResult(0).getType())
+        .getSizes()
+        .front();
+  };
+  for (auto [layer, other] :
+       llvm::zip(layersOf(program.programs[0]), layersOf(program.programs[1])))
+    if (stepsOf(layer) != stepsOf(other))
+      return layer->emitError()
+             << "the number of steps of " << layer->getName()
+             << " varies, but dialect torch has no recurrent layers, only the "
+                "ops of each step: export a fixed number of steps";
+  return success();
+}
+
 static LogicalResult writeSymbolicModule(const LtcSymbolicProgram &program,
                                          const LtcStageOptions &options,
                                          std::string &text, LtcBytes *checks,
                                          int *parameters) {
+  if (StringRef(options.stage) == "torch" && failed(checkSteps(program)))
+    return failure();
   std::vector<OwningOpRef<ModuleOp>> owned;
   SmallVector<ModuleOp> samples;
   for (size_t s = 0; s < kNumSamples; ++s) {
