@@ -168,7 +168,7 @@ def test_derived_dims_without_their_root() -> None:
 
 @pytest.mark.parametrize(
     "formula",
-    ["n", "1 / (n * m)", "sqrt(m)", "log(n)", "-1 / sqrt(n)", "2 * n - 3", "n / m", "(m // 4)"],
+    ["n", "1 / (n * m)", "sqrt(m)", "log(n)", "-1 / sqrt(n)", "2 * n - 3", "n / m", "(m // 4)", "n / (n + 3)", "m * ((n + 1) // 2)"],
 )  # fmt: skip
 def test_formulas(formula: str) -> None:
     traces = [
@@ -194,3 +194,19 @@ def test_a_window_is_a_constant() -> None:
         for row, value in zip(exported.inputs, exported.values)
     ]
     assert_close(exported.run(values)[0], function(x), rtol=1e-4, atol=1e-4)
+
+
+def test_code_that_differs_at_a_bound() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.shape[0] > 100 else x + 1
+
+    with pytest.raises(ValueError, match="Size 0 of 'arg0' can't be 200"):
+        torch_ltc.export(
+            function, (torch.randn(8),), dynamic_shapes=({0: Dim("n", max=200)},)
+        )
+    exported = torch_ltc.export(
+        lambda x: x * 2 if x.shape[0] < 5 else x + 1,
+        (torch.randn(8),),
+        dynamic_shapes=({0: Dim("n")},),
+    )
+    assert exported.symbols[0]["min"] == 5

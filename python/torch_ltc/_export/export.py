@@ -256,7 +256,7 @@ def export(
     positions; also `Dim.DYNAMIC`, `Dim.AUTO`, `Dim.STATIC`, the same Dim for equal sizes,
     and `2*batch`. The program is valid from a Dim's `min`, at least 2, to its `max`;
     without these bounds, for the ranges in the result's `symbols`. The function is traced
-    at least three more times, at other sizes. Only dialect torch supports this.
+    several more times, at other sizes and at the bounds. Only dialect torch supports this.
     """
     _check_call("export", function, args, dialect, dynamic_shapes)
     call = tuple(args), kwargs or {}

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 #: Values of the symbols in one trace, by name.
 Sizes = dict[str, int]
@@ -31,6 +32,8 @@ _FORMS: dict[str, Callable[[float], float]] = {
     "exp({})": math.log,
 }
 _MOST_FACTORS = 4
+#: Strides of convolutions, poolings and slices, by which sizes are divided.
+_DIVISORS = range(2, 9)
 _TOLERANCE = 1e-12
 
 
@@ -52,7 +55,7 @@ def find_formula(numbers: Sequence[float], traces: Sequence[Sizes]) -> str:
         for text, column in terms:
             for inner in _affine(values, text, column):
                 formula = form.format(inner)
-                if _holds(formula, numbers, traces):
+                if all(map(partial(holds, formula), numbers, traces)):
                     return formula
     return ""
 
@@ -66,8 +69,14 @@ def _terms(traces: Sequence[Sizes]) -> Iterator[tuple[str, list[float]]]:
         for factors in itertools.combinations(names, count)
     ]
     texts += [f"{name} * {name}" for name in names]
+    texts += [f"1 / {name}" for name in names]
     texts += [f"{a} / {b}" for a, b in itertools.permutations(names, 2)]
-    texts += [f"({name} // {divisor})" for name in names for divisor in range(2, 9)]
+    for name, divisor in itertools.product(names, _DIVISORS):
+        for summand in range(divisor):
+            size = f"({name} + {summand})" if summand else name
+            texts.append(f"({size} // {divisor})")
+            others = [other for other in names if other != name]
+            texts += [f"{other} * ({size} // {divisor})" for other in others]
     for text in texts:
         yield text, [evaluate(text, sizes) for sizes in traces]
 
@@ -109,11 +118,9 @@ def _text(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
 
 
-def _holds(formula: str, numbers: Sequence[float], traces: Sequence[Sizes]) -> bool:
+def holds(formula: str, number: float, sizes: Sizes) -> bool:
+    """Whether the formula has this value."""
     try:
-        return all(
-            math.isclose(evaluate(formula, sizes), number, rel_tol=_TOLERANCE)
-            for number, sizes in zip(numbers, traces)
-        )
+        return math.isclose(evaluate(formula, sizes), number, rel_tol=_TOLERANCE)
     except (ArithmeticError, ValueError):
         return False

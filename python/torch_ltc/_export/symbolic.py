@@ -14,8 +14,13 @@ import torch
 
 from torch_ltc._backend import bindings
 from torch_ltc._export.dynamic_shapes import UNBOUNDED, Place, Variable
-from torch_ltc._export.size_formulas import find_formula
+from torch_ltc._export.size_formulas import find_formula, holds
 from torch_ltc.program import SymbolicTrace
+
+
+class TooLarge(Exception):
+    """Raised by a trace at sizes whose tensors would need too much memory."""
+
 
 #: Sizes by argument and dim, with which a function is traced again.
 Sizes = dict[tuple[str, int], int]
@@ -151,6 +156,7 @@ def generalize(
     except RuntimeError as error:
         raise ValueError(_sentence(error)) from error
     _find_ranges(symbols, wide)
+    _trace_bounds(symbols, general, formulas, trace)
     ranges = [(symbol.name, symbol.least, symbol.most) for symbol in symbols]
     narrow = SymbolicTrace(general, stage, ranges=ranges)
     places = [
@@ -371,6 +377,66 @@ def _number_of(variable: Variable, used: list[tuple[Place, str]]) -> int | None:
     return None
 
 
+def _trace_bounds(
+    symbols: list[Symbol],
+    general: Any,
+    formulas: list[str],
+    trace: Callable[[Sizes], Any],
+) -> None:
+    """Traces the program at the bounds of each symbol: Python code may depend on a size in
+    a way that isn't visible at others (`if x.shape[0] > 100`). Raises ValueError for a
+    bound that the user gave, and narrows other bounds."""
+    base = [symbol.variable.base for symbol in symbols]
+    variables = [symbol.variable for symbol in symbols]
+    names = [symbol.name for symbol in symbols]
+
+    def problem(number: int, value: int) -> str:
+        wanted = [*base[:number], value, *base[number + 1 :]]
+        try:
+            program = trace(_sizes(variables, wanted))
+        except TooLarge:
+            return ""
+        except Exception as error:
+            return _reason(error)
+        values, reason = general.bind(program)
+        if values is None:
+            return str(reason)
+        sizes = dict(zip(names, values))
+        numbers = [number for _, number in program.scalars()]
+        if any(f and not holds(f, n, sizes) for f, n in zip(formulas, numbers)):
+            return "a number of the program is another function of the sizes there"
+        return ""
+
+    for number, symbol in enumerate(symbols):
+        variable = symbol.variable
+        for bound, is_given in (
+            (symbol.least, variable.least is not None),
+            (symbol.most, variable.most != UNBOUNDED),
+        ):
+            if bound in (UNBOUNDED, base[number]) or not (
+                reason := problem(number, bound)
+            ):
+                continue
+            if is_given:
+                raise ValueError(
+                    f"{variable.places[0].start_of_sentence()} can't be {bound}, which is "
+                    f"in the range of {symbol.name}: {reason.rstrip('.')}."
+                )
+            good = _bisect(base[number], bound, lambda v, n=number: not problem(n, v))
+            if bound == symbol.least:
+                symbol.least = good
+            else:
+                symbol.most = good
+
+
+def _bisect(good: int, bad: int, is_good: Callable[[int], bool]) -> int:
+    """Returns the last good number on the way from `good` to `bad`."""
+    while abs(good - bad) > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if is_good(middle) else (good, middle)
+    return good
+
+
 def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:
     """Checks the bounds that the user gave and finds the others. Raises ValueError if the
     program isn't valid at a given bound or at the example's sizes."""
@@ -381,10 +447,7 @@ def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:
         return trace.symbolic.problem_at(values).split("\n")[0]
 
     def bisect(number: int, good: int, bad: int) -> int:
-        while abs(good - bad) > 1:
-            middle = (good + bad) // 2
-            good, bad = (middle, bad) if not problem(number, middle) else (good, middle)
-        return good
+        return _bisect(good, bad, lambda value: not problem(number, value))
 
     for number, symbol in enumerate(symbols):
         if reason := problem(number, base[number]):

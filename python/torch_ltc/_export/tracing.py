@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +15,12 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch_ltc._backend import bindings
 from torch_ltc._diagnostics.messages import what_was_forbidden
 from torch_ltc._export.numbers import Hyperparameters, counting_on_the_device
-from torch_ltc._export.symbolic import Sizes
+from torch_ltc._export.symbolic import Sizes, TooLarge
 from torch_ltc.config import config
 from torch_ltc.step import mark_step, wait_device_ops
 
+#: The most elements of an argument of other sizes than the example's.
+_MOST_ELEMENTS = 1 << 26
 #: A tensor and its name.
 Named = tuple[str, torch.Tensor]
 
@@ -177,7 +180,7 @@ def _recording(numbers_vary: bool) -> Iterator[Any]:
 
 def resized(call: Any, sizes: Sizes) -> Any:
     """Returns the arguments of a call, with tensors of zeros in place of the tensors whose
-    sizes differ from `sizes`."""
+    sizes differ from `sizes`. Raises TooLarge for tensors with too many elements."""
     named = tensor_names(*call)
 
     def other(value: Any) -> Any:
@@ -187,6 +190,8 @@ def resized(call: Any, sizes: Sizes) -> Any:
         shape = [sizes.get((name, d), size) for d, size in enumerate(value.shape)]
         if shape == list(value.shape):
             return value
+        if math.prod(shape) > _MOST_ELEMENTS:
+            raise TooLarge
         zeros = torch.zeros(shape, dtype=value.dtype).to(value.device)
         return zeros.requires_grad_(value.requires_grad)
 
