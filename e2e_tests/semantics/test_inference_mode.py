@@ -295,7 +295,57 @@ WRITTEN_BESIDE: dict[str, Callable[..., object]] = {
     "rrelu_with_noise": lambda x, mean, variance: (
         torch.ops.aten.rrelu_with_noise(x[0], mean, 0.1, 0.3, True)
     ),
+    "_amp_foreach_non_finite_check_and_unscale_": lambda x, mean, variance: (
+        torch._amp_foreach_non_finite_check_and_unscale_(
+            [mean, variance], x.new_zeros(()), x.new_ones(())
+        )
+    ),
+    "split_copy.out": lambda x, mean, variance: (
+        torch.split_copy(x[:2].flatten(), 3, out=[mean, variance])
+    ),
+    "unbind_copy.out": lambda x, mean, variance: (
+        torch.unbind_copy(x[:2], out=[mean, variance])
+    ),
+    "lists with views": lambda x, mean, variance: (
+        torch._foreach_mul_([mean[1:], variance], [x[0, 1:], x[1]])
+    ),
+    "lists with integers": lambda x, mean, variance: (
+        torch._foreach_add_([mean, variance], [x[0].int(), x[1].int()])
+    ),
+    "normal and inference tensors": lambda x, mean, variance: (
+        torch._foreach_add_([x + 1, mean, x * 2, variance], 2.0)
+    ),
 }  # fmt: skip
+
+
+_WITH_LIST = (
+    "_foreach_add_", "_foreach_clamp_max_", "_foreach_clamp_min_", "_foreach_copy_",
+    "_foreach_div_", "_foreach_maximum_", "_foreach_minimum_", "_foreach_mul_",
+    "_foreach_pow_", "_foreach_sub_",
+)  # fmt: skip
+
+
+def _foreach(name: str) -> Callable[..., object]:
+    """Returns a function that calls `torch.NAME`, which writes a list."""
+
+    def call(x: torch.Tensor, *written: torch.Tensor) -> object:
+        arguments: tuple = ()
+        if name in ("_foreach_addcdiv_", "_foreach_addcmul_"):
+            arguments = ([x[0], x[1]], [x[2], x[3]])
+        elif name == "_foreach_lerp_":
+            arguments = ([x[0], x[1]], 0.25)
+        elif name in _WITH_LIST:
+            arguments = ([x[0], x[1]],)
+        return getattr(torch, name)(list(written), *arguments)
+
+    return call
+
+
+WRITTEN_BESIDE |= {
+    name: _foreach(name)
+    for name in dir(torch)
+    if name.startswith("_foreach_") and name.endswith("_")
+}
 
 
 @pytest.mark.parametrize("name", WRITTEN_BESIDE)
@@ -310,6 +360,21 @@ def test_normal_tensors_that_are_written_stay_normal(name: str) -> None:
         return [*written, [tensor.is_inference() for tensor in written]]
 
     compare(program, torch.linspace(-2, 3, 12).view(4, 3))
+
+
+def test_storages_that_are_released_stay_normal() -> None:
+    def program(x: torch.Tensor) -> list:
+        tensor = x.clone()
+        storage = tensor.untyped_storage()
+        size = storage.nbytes()
+        with torch.inference_mode():
+            storage.resize_(0)
+        storage.resize_(size)
+        view = tensor[1:]
+        tensor.copy_(x)
+        return [tensor, view, tensor.is_inference(), view.is_inference()]
+
+    compare(program, torch.arange(3.0))
 
 
 def test_aliases_of_inference_tensors_outside_of_it() -> None:

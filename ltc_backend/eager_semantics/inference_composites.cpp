@@ -48,10 +48,10 @@ private:
   DispatchKey definition;
 };
 
-/// Wraps an op that returns new tensors and also writes some operands. In
-/// inference_mode, functionalization (torch 2.13) gives a written normal tensor
-/// the value of an inference tensor; no alias of such a tensor can be made, so
-/// the value is replaced by that of a normal tensor.
+/// Wraps an op that writes operands and that has no kernel at ADInplaceOrView.
+/// In inference_mode, functionalization (torch 2.13) gives a written normal
+/// tensor the value of an inference tensor; no alias of such a tensor can be
+/// made, so the value is replaced by that of a normal tensor.
 class NormalWritten final : public KernelAround {
 public:
   using KernelAround::KernelAround;
@@ -64,15 +64,25 @@ public:
       for (size_t i = 0; i < schema.size(); ++i) {
         const c10::IValue &argument =
             torch::jit::peek(*stack, i, schema.size());
-        if (schema[i].alias_info() && argument.isTensor() &&
-            isLazyWrapper(argument.toTensor()))
-          written.push_back(argument.toTensor());
+        if (!schema[i].alias_info())
+          continue;
+        if (argument.isTensorList())
+          for (const at::Tensor &tensor : argument.toTensorVector())
+            note(tensor, written);
+        else if (argument.isTensor())
+          note(argument.toTensor(), written);
       }
     previous.callBoxed(op, keys, stack);
     c10::InferenceMode normal(false);
     for (const at::Tensor &tensor : written)
       if (!tensor.is_inference() && valueOf(tensor).is_inference())
         setValue(tensor, withValueOf(valueOf(tensor)));
+  }
+
+private:
+  static void note(const at::Tensor &tensor, std::vector<at::Tensor> &written) {
+    if (isLazyWrapper(tensor))
+      written.push_back(tensor);
   }
 };
 
@@ -114,7 +124,8 @@ void torch_ltc::registerInferenceComposites(const AtenOps &ops) {
   for (const char *name :
        {"aten::_native_batch_norm_legit", "aten::_batch_norm_with_update",
         "aten::_fused_moving_avg_obs_fq_helper", "aten::rrelu_with_noise",
-        "aten::rrelu_with_noise_"})
+        "aten::rrelu_with_noise_",
+        "aten::_amp_foreach_non_finite_check_and_unscale_"})
     registerAround<NormalWritten>(findOp({name, ""}),
                                   DispatchKey::Functionalize);
 }

@@ -13,6 +13,7 @@
 #include "eager_semantics/memory_overlap.h"
 #include "eager_semantics/registration.h"
 #include "events/guards.h"
+#include "graph/inference_tensors.h"
 #include "graph/view_values.h"
 #include "ir/op_record.h"
 #include "shape/strides.h"
@@ -114,6 +115,7 @@ public:
       }
     if (!outs.empty())
       checkReadDevices(outs[0], inputs, op.schema().name());
+    ModeOfWritten mode(outs);
     std::call_once(isFunctionalFound, [&] { findFunctional(op); });
     if (!functional && writesList)
       return previous.callBoxed(op, keys, stack);

@@ -21,6 +21,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace torch_ltc {
@@ -100,6 +101,25 @@ private:
 
   std::optional<c10::InferenceMode> mode;
   std::optional<NewMemory> memory;
+};
+
+/// While such an object exists in inference mode, results are normal tensors if
+/// one of the tensors that the op writes is a normal tensor. Ops that write a
+/// list of tensors need this, because torch (2.13) has no kernels at key
+/// ADInplaceOrView for them, inside of which `makeTensor` creates normal
+/// tensors.
+class ModeOfWritten {
+public:
+  explicit ModeOfWritten(c10::ArrayRef<at::Tensor> written) {
+    if (c10::InferenceMode::is_enabled() &&
+        std::any_of(written.begin(), written.end(), [](const at::Tensor &each) {
+          return each.defined() && !each.is_inference();
+        }))
+      keys.emplace(c10::DispatchKey::ADInplaceOrView);
+  }
+
+private:
+  std::optional<c10::impl::ExcludeDispatchKeyGuard> keys;
 };
 
 } // namespace torch_ltc

@@ -12,6 +12,7 @@
 
 #include "eager_semantics/in_place.h"
 #include "eager_semantics/memory_overlap.h"
+#include "graph/inference_tensors.h"
 #include "ir/other_ops.h"
 #include "ops/registration.h"
 #include "tracing/boxed_kernels.h"
@@ -291,10 +292,15 @@ public:
     auto fits = [&](const at::Tensor &tensor) {
       return tensor.is_complex() || (tensor.is_floating_point() && !hasComplex);
     };
+    auto hasModeOfFirst = [&](const at::Tensor &tensor) {
+      return tensor.is_inference() == written[0].is_inference();
+    };
     if (std::none_of(arguments.begin(), arguments.end(), isCpuVector) &&
-        std::all_of(written.begin(), written.end(), fits))
+        std::all_of(written.begin(), written.end(), fits) &&
+        std::all_of(written.begin(), written.end(), hasModeOfFirst)) {
+      ModeOfWritten mode(written);
       previous.callBoxed(op, keys, stack);
-    else
+    } else
       op.callBoxedForDispatchKey(DispatchKey::CompositeExplicitAutograd,
                                  *stack);
     // Compares all versions before changing any: a view shares its base's

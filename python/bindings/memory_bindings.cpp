@@ -5,6 +5,7 @@
 
 #include "eager_semantics/data_assignment.h"
 #include "execution/step_executor.h"
+#include "graph/inference_tensors.h"
 #include "graph/live_tensors.h"
 #include "graph/tensor_names.h"
 
@@ -141,6 +142,7 @@ HostDataPtr untouchedZeros(at::IntArrayRef sizes, at::ScalarType dtype) {
 }
 
 at::Tensor untouchedZerosLike(const at::Tensor &value) {
+  ModeOfResults mode(value);
   return makeTensor(untouchedZeros(value.sizes(), value.scalar_type()));
 }
 
