@@ -134,6 +134,25 @@ def clipped(device: str):
         yield parameter.full_tensor()
 
 
+def frozen(device: str):
+    """The first layer has no gradients, although it is gathered before them."""
+    model = perceptron(device)
+    model[0].requires_grad_(False)
+    for layer in (model[0], model[-1], model):
+        fully_shard(layer, mesh=_whole(device))
+    yield from _train(model, device)
+
+
+def evaluated(device: str):
+    """Training continues after the parameters have been gathered in inference_mode."""
+    model = sharded(device)
+    for _ in range(2):
+        yield from _train(model, device, steps=2)
+        with torch.inference_mode():
+            result = model(batch(device)[0])
+        yield result.clone()
+
+
 def from_meta(device: str):
     with torch.device("meta"):
         model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
@@ -205,6 +224,8 @@ CASES = [
     accumulated,
     hybrid,
     clipped,
+    frozen,
+    evaluated,
     from_meta,
     from_cpu,
     offloaded,

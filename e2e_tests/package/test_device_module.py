@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 import torch
@@ -40,6 +41,47 @@ def test_synchronize() -> None:
     before = torch_ltc.metrics()["executions"]
     assert x.tolist() == [2.0] * 3
     assert torch_ltc.metrics()["executions"] == before
+
+
+def test_streams_and_events() -> None:
+    """There is one stream. torch's functions in C accept the module's objects."""
+    x = torch.ones(3, device="lazy")
+    stream, event = torch.lazy.Stream(priority=-1), torch.lazy.Event()
+    assert stream == torch.lazy.current_stream() == torch.accelerator.current_stream()
+    for each in (stream, torch.accelerator.current_stream(), torch.Stream("lazy")):
+        assert each.record_event(event) is event
+        assert each.record_event().query()
+        each.wait_event(event)
+        each.wait_stream(stream)
+        each.synchronize()
+        event.record(each)
+        event.wait(each)
+        event.synchronize()
+    with stream:
+        assert torch.accelerator.current_stream() == stream
+    with torch.inference_mode():
+        x.record_stream(stream)
+    x.record_stream(stream)
+    assert x.tolist() == [1.0] * 3
+
+
+def test_events_measure_times() -> None:
+    begin, middle, end = (torch.lazy.Event(enable_timing=True) for _ in range(3))
+    x = torch.ones(200, 200, device="lazy")
+    torch.lazy.synchronize()
+    started = time.perf_counter()
+    for event in (begin, middle, end):
+        event.record()
+        for _ in range(10):
+            x = x @ x / 200
+    total = 1e3 * (time.perf_counter() - started)
+    parts = begin.elapsed_time(middle), middle.elapsed_time(end)
+    assert all(0 < part < total for part in parts)
+    assert sum(parts) == pytest.approx(begin.elapsed_time(end))
+    begin.record()
+    assert begin.elapsed_time(end) < 0
+    with pytest.raises(ValueError, match="enable_timing"):
+        begin.elapsed_time(torch.lazy.Event())
 
 
 def test_seeds_and_states_are_the_cpus() -> None:

@@ -11,9 +11,13 @@
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
+#include <chrono>
+
 using torch_ltc::StepExecutor;
 
 namespace {
+
+using Time = std::chrono::steady_clock::time_point;
 
 struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return c10::DeviceType::Lazy; }
@@ -35,10 +39,28 @@ struct LazyGuard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
     return getStream(device);
   }
-  // `record` and `block` do nothing, because events order the work of several
-  // streams, and there is only one.
-  void record(void **, const c10::Stream &, c10::DeviceIndex,
-              c10::EventFlag) const override {}
+  // Events order the work of several streams, and there is only one. So an
+  // event only contains a time, if it was created to measure times: the time at
+  // which the preceding steps have run.
+  void record(void **event, const c10::Stream &stream, c10::DeviceIndex,
+              c10::EventFlag flag) const override {
+    if (flag != c10::EventFlag::BACKEND_DEFAULT)
+      return;
+    synchronizeStream(stream);
+    if (!*event)
+      *event = new Time;
+    *static_cast<Time *>(*event) = std::chrono::steady_clock::now();
+  }
+  void destroyEvent(void *event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Time *>(event);
+  }
+  double elapsedTime(void *begin, void *end, c10::DeviceIndex) const override {
+    TORCH_CHECK(begin && end, "Both events must be created with argument "
+                              "'enable_timing=True'.");
+    return std::chrono::duration<double, std::milli>(
+               *static_cast<Time *>(end) - *static_cast<Time *>(begin))
+        .count();
+  }
   void block(void *, const c10::Stream &) const override {}
   bool queryEvent(void *) const override {
     return queryStream(getStream(getDevice()));

@@ -3,6 +3,7 @@
 // Kernels of `set_` with a storage, or with a tensor that represents one. On
 // this device, a storage is the memory that functionalization stores for a
 // tensor and its views, so the result becomes one more view of that memory.
+// Other ops on the memory of tensors are here, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,6 +86,20 @@ public:
   }
 };
 
+/// Wraps `record_stream` at key Functionalize, whose fallback rejects the op.
+/// It has no effect, because there is only one stream.
+class RecordStream final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    if (!isLazyWrapper(torch::jit::peek(*stack, 0, 2).toTensor()))
+      return previous.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, 2);
+  }
+};
+
 /// Wraps `set_` at key Functionalize. Functionalization forbids writes to the
 /// memory that the tensor leaves (torch 2.13), even through other tensors in
 /// this memory. So the tensor is first given separate memory, which it then
@@ -145,6 +160,8 @@ void torch_ltc::registerStorageChanges() {
                                  c10::DispatchKey::Functionalize);
   registerAround<IsSetTo>(findOp({"aten::is_set_to", ""}),
                           c10::DispatchKey::Functionalize);
+  registerAround<RecordStream>(findOp({"aten::record_stream", ""}),
+                               c10::DispatchKey::Functionalize);
 }
 
 void torch_ltc::registerStorageViews(torch::Library &library) {

@@ -116,27 +116,40 @@ def synchronize(device: Any = None) -> None:
     wait_device_ops()
 
 
-# There are no streams: steps run in order on one queue. FSDP requires the names below.
+# There are no streams: steps run in order on one queue. The classes below return objects
+# of torch's own classes, because torch's functions in C (2.13) reject objects of derived
+# classes, or treat any object as one of these classes.
 
 
-class Event(torch.cpu.Event):
-    def synchronize(self) -> None:
-        synchronize()
+class Event(torch.Event):
+    def __new__(
+        cls,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+    ) -> torch.Event:
+        _backend.bindings()
+        return torch.Event(
+            "lazy:0",
+            enable_timing=enable_timing,
+            blocking=blocking,
+            interprocess=interprocess,
+        )
 
 
-class Stream(torch.cpu.Stream):
-    def record_event(self, event: Event | None = None) -> Event:
-        return event or Event()
-
-    def synchronize(self) -> None:
-        synchronize()
+class Stream(torch.Stream):
+    def __new__(cls, device: Any = None, priority: int = 0) -> torch.Stream:
+        _check_index(device)
+        return current_stream()
 
 
-def current_stream(device: Any = None) -> Stream:
-    return Stream()
+def current_stream(device: Any = None) -> torch.Stream:
+    _check_index(device)
+    _backend.bindings()
+    return torch.Stream("lazy:0")
 
 
-def stream(stream: Stream | None) -> AbstractContextManager:
+def stream(stream: torch.Stream | None) -> AbstractContextManager:
     return nullcontext()
 
 
