@@ -200,6 +200,52 @@ def test_special_gradients_of_transforms(name: str) -> None:
     assert_close(*results, rtol=1e-4, atol=1e-5, equal_nan=True)
 
 
+#: Gradients inside another transform, where eager itself avoids reading values.
+NESTED: dict[str, Callable[[Callable], Callable]] = {
+    "grad of grad": lambda f: torch.func.grad(lambda x: torch.func.grad(f)(x).sum()),
+    "grad of vjp": lambda f: torch.func.grad(
+        lambda x: torch.func.vjp(f, x)[1](torch.ones_like(f(x)))[0].nansum()
+    ),
+    "jvp of grad": lambda f: (
+        lambda x: torch.func.jvp(torch.func.grad(f), (x,), (torch.ones_like(x),))
+    ),
+    "vmap of grad": lambda f: (
+        lambda x: torch.func.vmap(torch.func.grad(f))(torch.stack([x, x.flip(0)]))
+    ),
+    "grad of vmap": lambda f: torch.func.grad(
+        lambda x: torch.func.vmap(f)(torch.stack([x, x])).sum()
+    ),
+}
+SCALARS: dict[str, Callable[[Tensor], Tensor]] = {
+    "prod": torch.prod,
+    "prod of a dim": lambda x: x[None].prod(1).sum(),
+    "cumprod": lambda x: x.cumprod(0).sum(),
+    "max": torch.max,
+    "min": torch.min,
+    "masked prod": lambda x: torch.masked.prod(x, 0, mask=x != 2).sum(),
+}
+
+
+@pytest.mark.parametrize("transform", NESTED)
+@pytest.mark.parametrize("function", SCALARS)
+def test_special_gradients_of_nested_transforms(function: str, transform: str) -> None:
+    derivative = NESTED[transform](SCALARS[function])
+    for factors in FACTORS.values():
+        x = torch.tensor(factors)
+        ours = derivative(x.to("lazy"))
+        assert_close(ours, derivative(x), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def test_gradients_of_a_batch_of_eigenvectors() -> None:
+    def loss(x: Tensor) -> Tensor:
+        values, vectors = torch.linalg.eig(x)
+        return values.abs().sum() + vectors.abs().square()[0].sum()
+
+    x = torch.randn(2, 3, 3, dtype=torch.float64)
+    gradients = torch.func.vmap(torch.func.grad(loss))
+    assert_close(gradients(x.to("lazy")), gradients(x))
+
+
 @pytest.mark.parametrize("device", ["cpu", "lazy"])
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_a_bag_has_no_second_derivative(mode: str, device: str) -> None:

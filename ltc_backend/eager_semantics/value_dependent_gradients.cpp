@@ -22,6 +22,10 @@
 //   on the phase of complex eigenvectors. With a wrapper, torch doesn't check
 //   this.
 //
+// Inside nested transforms of torch.func and for subclasses with a
+// `__torch_dispatch__`, eager itself avoids reading values, and the hooks do
+// nothing.
+//
 //===----------------------------------------------------------------------===//
 
 #include "eager_semantics/registration.h"
@@ -32,6 +36,7 @@
 #include <ATen/Functions.h>
 #include <ATen/SavedTensorHooks.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/generated/Functions.h>
 #include <torch/csrc/autograd/variable.h>
@@ -50,6 +55,17 @@ using torch::autograd::generated::ProdBackward0;
 using torch::autograd::generated::ProdBackward1;
 
 namespace {
+
+/// Whether eager computes the gradient of such a tensor by the formula that
+/// avoids reading values: torch's `isTensorSubclassLike` for a tensor without a
+/// functional wrapper. A tensor of a transform that has ended is one until an
+/// op returns its value, so it must be the tensor that torch's formula passes.
+bool isSubclassLike(const Tensor &tensor) {
+  return c10::impl::dispatch_mode_enabled() ||
+         tensor.key_set().has_any(
+             at::kTensorSubclassLike -
+             c10::DispatchKeySet(c10::DispatchKey::Functionalize));
+}
 
 /// A hook on a node of autograd. Replaces the gradient of the node's operand.
 class GradientHook : public torch::autograd::FunctionPostHook {
@@ -101,9 +117,9 @@ class ProductGradient final : public GradientHook {
   static Tensor selected(const Tensor &ofOthers, const Tensor &grad,
                          const Tensor &self, const Tensor &result,
                          bool isOfAll) {
-    if (self.dim() == 0)
-      return ofOthers;
     Tensor operand = self.to(grad.scalar_type());
+    if (self.dim() == 0 || isSubclassLike(operand))
+      return ofOthers;
     Tensor zeros = operand == 0;
     // Divides by 1 where the quotient isn't selected: a second derivative
     // multiplies that quotient by zero, so it must be finite.
@@ -124,9 +140,10 @@ class CumulativeGradient final : public GradientHook {
   Tensor replaced(const Tensor &ofOthers, const Tensor &grad) override {
     auto *backward = static_cast<CumprodBackward0 *>(node);
     Tensor self = backward->self_.unpack();
-    if (!at::GradMode::is_enabled() || self.dim() == 0)
-      return ofOthers;
     Tensor operand = self.to(grad.scalar_type());
+    if (!at::GradMode::is_enabled() || self.dim() == 0 ||
+        isSubclassLike(operand) || isSubclassLike(grad))
+      return ofOthers;
     Tensor zeros = operand == 0;
     Tensor divisor = at::where(zeros, at::ones({}, operand.options()), operand);
     Tensor products = grad * backward->result_.unpack(node->getptr()).conj();
@@ -143,14 +160,15 @@ template <typename Backward>
 class ExtremumGradient final : public GradientHook {
   using GradientHook::GradientHook;
 
-  Tensor replaced(const Tensor &, const Tensor &grad) override {
+  Tensor replaced(const Tensor &byProducts, const Tensor &grad) override {
     auto *backward = static_cast<Backward *>(node);
     Tensor self = backward->self_.unpack();
     Tensor result = backward->result_.unpack(node->getptr());
+    if (isSubclassLike(self) || isSubclassLike(result) || isSubclassLike(grad))
+      return byProducts;
     Tensor isExtreme =
         (self == result).logical_or(self.isnan().logical_and(result.isnan()));
-    // Not `at::zeros`: a DTensor can't be combined with a tensor.
-    return at::zeros_like(self, grad.options(), at::MemoryFormat::Contiguous)
+    return at::zeros(self.sizes(), grad.options())
         .masked_fill(isExtreme, grad / isExtreme.sum());
   }
 };
@@ -182,6 +200,8 @@ class EigenvectorGradient final : public GradientHook {
       return computed;
     Tensor phases =
         at::imag(at::matmul(vectors.mH(), grad).diagonal(/*offset=*/0, -2, -1));
+    if (isSubclassLike(phases))
+      return computed;
     static const std::string message =
         std::string(isHermitian ? "linalg_eigh_backward"
                                 : "linalg_eig_backward") +
