@@ -171,6 +171,27 @@ def pause_after_collective(rank: int, folder: str) -> None:
     assert (value + 1).tolist() == [4.0] * 4
 
 
+class _SlowImport:
+    """Delays the import of a module, as a slow disk does."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "torch._dynamo":
+            time.sleep(1)
+
+
+def import_during_op(rank: int, tier: str) -> None:
+    """The first op whose Meta kernel is written in Python imports modules, which takes
+    longer than the pause after which the traced collectives run."""
+    torch_ltc.config.tier = tier
+    value = torch.full((4, 2), float(rank + 1), device="lazy")
+    dist.all_reduce(value)
+    assert "torch._dynamo" not in sys.modules
+    sys.meta_path.insert(0, _SlowImport())
+    magnitude = torch.view_as_complex(value).abs()
+    assert "torch._dynamo" in sys.modules
+    assert magnitude.tolist() == pytest.approx([3 * 2**0.5] * 4)
+
+
 def leave_traced(rank: int, folder: str) -> None:
     """Pending collectives of a rank run when its process ends."""
     x = torch.full((4,), float(rank + 1), device="lazy")

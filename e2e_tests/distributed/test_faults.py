@@ -15,6 +15,7 @@ from distributed.fault_cases import (
     end_with_the_store,
     fail_in_exchange,
     fail_unnoticed,
+    import_during_op,
     leave_traced,
     notice_later,
     pause_after_collective,
@@ -59,6 +60,11 @@ def test_the_end_of_a_process_runs_its_collectives(tmp_path):
 
 def test_a_pause_after_a_collective(tmp_path):
     run_ranks(pause_after_collective, 2, str(tmp_path))
+
+
+@pytest.mark.parametrize("tier", ["auto", "compile"])
+def test_an_op_that_imports_modules(tier):
+    run_ranks(import_during_op, 2, tier)
 
 
 @pytest.mark.parametrize("place", ["forward", "backward", "collective"])

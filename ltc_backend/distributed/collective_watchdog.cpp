@@ -3,6 +3,7 @@
 #include "distributed/collective_watchdog.h"
 
 #include "distributed/traced_collective.h"
+#include "graph/live_tensors.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -27,7 +28,7 @@ public:
     if (thread.joinable())
       changed.notify_all();
     else
-      thread = std::thread([this] { work(); });
+      start();
   }
 
   void shutDown() {
@@ -41,6 +42,12 @@ public:
   }
 
 private:
+  /// Called by the thread that traces the first collective.
+  void start() {
+    expectSecondScheduler();
+    thread = std::thread([this] { work(); });
+  }
+
   void work() {
     std::unique_lock<std::mutex> lock(mutex);
     for (;;) {

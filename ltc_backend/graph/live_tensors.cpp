@@ -27,6 +27,7 @@ namespace {
 
 std::atomic<int64_t> liveTensors{0};
 std::atomic<int> tracingThreads{0}; // including ended ones
+std::atomic<bool> secondScheduler{false};
 /// Null if it isn't set or has been called.
 std::atomic<void (*)()> secondThreadHook{nullptr};
 
@@ -290,6 +291,14 @@ TensorDataPtr torch_ltc::tensorDataOf(const at::Tensor &tensor) {
 
 bool torch_ltc::isTracedByThreads() {
   return tracingThreads.load(std::memory_order_relaxed) > 1;
+}
+
+bool torch_ltc::isScheduledByThreads() {
+  return secondScheduler.load(std::memory_order_relaxed) || isTracedByThreads();
+}
+
+void torch_ltc::expectSecondScheduler() {
+  secondScheduler.store(true, std::memory_order_relaxed);
 }
 
 void torch_ltc::onSecondThread(void (*hook)()) {

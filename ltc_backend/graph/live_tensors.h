@@ -140,6 +140,10 @@ c10::DispatchKeySet &dispatchKeysOf(c10::TensorImpl &tensor);
 
 /// Whether a second thread has traced.
 bool isTracedByThreads();
+/// Whether another thread may schedule what a thread has traced: a second
+/// thread has traced, or `expectSecondScheduler` was called.
+bool isScheduledByThreads();
+void expectSecondScheduler();
 /// `hook` is called once, when a second thread traces.
 void onSecondThread(void (*hook)());
 

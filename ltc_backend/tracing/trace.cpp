@@ -273,9 +273,10 @@ static std::vector<at::Tensor> traceCall(const OpRecord &record,
   LiveSet::ofThisThread();
   // Not all calls come from an op: collectives and optimizers are traced
   // directly. Between the reading of the operands' values and the creation of
-  // the result, no other thread may schedule a graph with effects.
+  // the result, which may take seconds if a Meta kernel imports Python modules,
+  // no other thread may schedule a graph with effects.
   std::unique_lock<TraceLock> lock(traceLock, std::defer_lock);
-  if (isTracedByThreads())
+  if (isScheduledByThreads())
     lock.lock();
   ArgumentWalk walk(record, arguments);
   StrideRule rule = record.strideRule;
