@@ -212,6 +212,19 @@ def choose_mesh(rank: int) -> None:
     assert all(a.equal(b) for a, b in zip(ours, expected, strict=True))
 
 
+def bind_device(rank: int) -> None:
+    """A mesh of two dims needs more groups than the default group, which was created for
+    the device."""
+    rows = dist.get_world_size() // 2
+    mesh = init_device_mesh("lazy", (rows, 2), mesh_dim_names=("dp", "shard"))
+    assert mesh["shard"].get_group().size() == 2
+    total = torch.full((2,), rank + 1.0, device="lazy")
+    dist.all_reduce(total, group=mesh["shard"].get_group())
+    assert total.tolist() == [3.0, 3.0]
+    dist.barrier()
+    list(_train(sharded("lazy", mesh), "lazy"))
+
+
 CASES = [
     parameters,
     fused,

@@ -4,12 +4,14 @@ one program, and parameters are gathered and gradients are reduced without a cut
 from __future__ import annotations
 
 import pytest
+import torch
 from distributed.flat_sharding_cases import CASES as FLAT_CASES
 from distributed.flat_sharding_cases import restore_whole_state
 from distributed.launching import run_ranks
 from distributed.parallel_cases import compare
 from distributed.sharding_cases import (
     CASES,
+    bind_device,
     choose_mesh,
     count_bytes,
     count_programs,
@@ -24,6 +26,10 @@ def test_training(ranks, tier):
 
 def test_the_default_mesh():
     run_ranks(choose_mesh, 2)
+
+
+def test_a_group_for_the_device():
+    run_ranks(bind_device, 2, device_id=torch.device("lazy", 0))
 
 
 def test_a_step_is_one_program():

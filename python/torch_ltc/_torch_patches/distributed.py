@@ -64,7 +64,8 @@ def install() -> None:
 
 def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
     """If a program passes device lazy as `device_id`, makes this device the accelerator,
-    because torch (2.13) only accepts the accelerator there."""
+    as torch (2.13) requires. The group isn't bound to the device: torch would split such a
+    group instead of creating new groups for the dims of a mesh, and Gloo can't do this."""
 
     @functools.wraps(original)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
@@ -72,6 +73,7 @@ def _take_device_id(original: Callable[..., None]) -> Callable[..., None]:
             from torch_ltc._torch_patches import accelerator
 
             accelerator.note_use()
+            del kwargs["device_id"]
         original(*args, **kwargs)
 
     return init_process_group
