@@ -4,6 +4,7 @@ that torch.export accepts."""
 from __future__ import annotations
 
 import inspect
+import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -43,17 +44,12 @@ class Variable:
 
     def others(self, count: int, seed: int) -> list[int]:
         """Returns up to `count` sizes that are in the range and differ from `base`. With
-        different seeds, the sizes of two variables don't grow in proportion."""
-        low = max(2, self.least or 2)
-        wanted = [
-            self.base + 3 * number + (5 * seed * number * number + 7 * seed) % 23 + 1
-            for number in range(1, count + 1)
-        ]
-        if self.most < max(wanted):
-            room = [n for n in range(low, self.most + 1) if n != self.base]
-            step = max(1, len(room) // (count + 1))
-            wanted = [room[(i * step + seed) % len(room)] for i in range(count) if room]
-        return wanted
+        different seeds, the sizes of two variables aren't functions of each other."""
+        low = max(2, self.least or 2, self.base // 2)
+        high = min(self.most, self.base + max(24, self.base // 2))
+        room = [size for size in range(low, high + 1) if size != self.base]
+        drawn = random.Random(seed).sample(room, len(room))
+        return [drawn[i % len(drawn)] for i in range(count) if drawn]
 
 
 @dataclass

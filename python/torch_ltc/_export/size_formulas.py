@@ -43,7 +43,12 @@ def evaluate(formula: str, sizes: Sizes) -> float:
 
 
 def find_formula(numbers: Sequence[float], traces: Sequence[Sizes]) -> str:
-    """Returns the formula that has these values in the traces; "" if none is known."""
+    """Returns the shortest formula that has these values in the traces; "" if none is
+    known."""
+    return min(_formulas(numbers, traces), key=len, default="")
+
+
+def _formulas(numbers: Sequence[float], traces: Sequence[Sizes]) -> Iterator[str]:
     terms = list(_terms(traces))
     for form, inverse in _FORMS.items():
         try:
@@ -56,8 +61,7 @@ def find_formula(numbers: Sequence[float], traces: Sequence[Sizes]) -> str:
             for inner in _affine(values, text, column):
                 formula = form.format(inner)
                 if all(map(partial(holds, formula), numbers, traces)):
-                    return formula
-    return ""
+                    yield formula
 
 
 def _terms(traces: Sequence[Sizes]) -> Iterator[tuple[str, list[float]]]:
