@@ -60,6 +60,29 @@ at::Tensor dropout(const at::Tensor &input, double p, bool train) {
   return at::native::dropout(input, p, train);
 }
 
+/// Wraps functorch's kernel of `dropout`, which transforms of torch.func call.
+/// On device lazy it calls native_dropout, whose batching rule draws in another
+/// order than the kernel does on the CPU, and crashes in nested calls of `vmap`
+/// with randomness "same" (torch 2.13).
+class TransformedDropout final : public KernelAround {
+public:
+  using KernelAround::KernelAround;
+
+  void operator()(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
+                  torch::jit::Stack *stack) {
+    auto arguments = torch::jit::last(*stack, 3);
+    at::Tensor input = arguments[0].toTensor();
+    double p = arguments[1].toDouble();
+    bool draws = arguments[2].toBool() && p > 0 && p < 1;
+    if (!input.device().is_lazy() || !draws || input.sym_numel() == 0)
+      return previous.callBoxed(op, keys, stack);
+    torch::jit::drop(*stack, 3);
+    at::Tensor noise = at::bernoulli(
+        at::empty({}, input.options()).expand_symint(input.sym_sizes()), 1 - p);
+    stack->emplace_back(at::mul(input, noise.div_(1 - p)));
+  }
+};
+
 /// The kernel of `batch_norm`. torch's composite calls native_batch_norm, whose
 /// schema doesn't declare that it writes the running statistics (torch 2.13),
 /// so functionalization would lose the update. The schema of the `_legit` op
@@ -326,4 +349,7 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   SilentRegistration silence;
   registerAround<NativeBatchNorm>(findOp({"aten::native_batch_norm", ""}),
                                   c10::DispatchKey::Functionalize);
+  registerAround<TransformedDropout>(
+      findOp({"aten::dropout", ""}),
+      c10::DispatchKey::FuncTorchDynamicLayerFrontMode);
 }
