@@ -291,6 +291,9 @@ WRITTEN_BESIDE: dict[str, Callable[..., object]] = {
             variance[0], mean.new_ones(1), mean.new_zeros(1).int(), 0.1, 0, 255, 0,
         )
     ),
+    "_amp_update_scale_": lambda x, mean, variance: torch._amp_update_scale_(
+        variance[0], mean.view(torch.int32)[0], x[0, 0] * 0, 2.0, 0.5, 9
+    ),
     "rrelu_": lambda x, mean, variance: F.rrelu_(mean.sub_(x[0]), training=True),
     "rrelu_with_noise": lambda x, mean, variance: (
         torch.ops.aten.rrelu_with_noise(x[0], mean, 0.1, 0.3, True)

@@ -125,7 +125,8 @@ void torch_ltc::registerInferenceComposites(const AtenOps &ops) {
        {"aten::_native_batch_norm_legit", "aten::_batch_norm_with_update",
         "aten::_fused_moving_avg_obs_fq_helper", "aten::rrelu_with_noise",
         "aten::rrelu_with_noise_",
-        "aten::_amp_foreach_non_finite_check_and_unscale_"})
+        "aten::_amp_foreach_non_finite_check_and_unscale_",
+        "aten::_amp_update_scale_"})
     registerAround<NormalWritten>(findOp({name, ""}),
                                   DispatchKey::Functionalize);
 }
