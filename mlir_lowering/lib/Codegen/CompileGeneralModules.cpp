@@ -110,7 +110,12 @@ addBlocks(const std::array<func::FuncOp, kNumSamples> &kernels,
   if (schedules[0].getTile())
     ofTiles = fitter.addBlocks(sizeOf(*schedules[0].getTile()),
                                KernelSchedule::kTileSize);
-  if (schedules[0].getSplit())
+  // A kernel with many iterations doesn't divide the split axis: its block is
+  // as long as the axis.
+  auto hasBlock = [&](ltc::ScheduleAttr schedule) {
+    return schedule.getBlock() == schedules[0].getBlock();
+  };
+  if (schedules[0].getSplit() && llvm::all_of(schedules, hasBlock))
     ofBlocks = fitter.addBlocks(sizeOf(*schedules[0].getSplit()),
                                 schedules[0].getBlock());
   // The shared codes of both could be equal.
