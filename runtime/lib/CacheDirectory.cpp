@@ -139,11 +139,15 @@ llvm::Error checkEntry(const struct stat &status) {
   return llvm::Error::success();
 }
 
-/// Whether the process that wrote this temporary file has ended.
-bool isAbandoned(const std::string &temporary) {
+/// Removes a temporary file if the process that wrote it has ended. A process
+/// that has created the file, but not yet locked it, can only lock it after its
+/// removal, and so notices that.
+bool removeAbandoned(const std::string &temporary) {
   File file(::open(temporary.c_str(),
                    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return file.descriptor >= 0 && flock(file.descriptor, LOCK_EX | LOCK_NB) == 0;
+  return file.descriptor >= 0 &&
+         flock(file.descriptor, LOCK_EX | LOCK_NB) == 0 &&
+         unlink(temporary.c_str()) == 0;
 }
 
 } // namespace
@@ -287,7 +291,7 @@ void CacheDirectory::scan() {
       if (lstat(file.c_str(), &status) != 0 || !S_ISREG(status.st_mode))
         continue;
       if (name.starts_with(kTemporaryPrefix)) {
-        if (isAbandoned(file) && unlink(file.c_str()) == 0)
+        if (removeAbandoned(file))
           continue;
       } else if (name.ends_with(kSuffix)) {
         entries.push_back({status.st_mtim, uint64_t(status.st_size), file});
