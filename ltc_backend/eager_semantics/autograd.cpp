@@ -345,10 +345,9 @@ void torch_ltc::registerAutogradKernels(torch::Library &library) {
   constexpr auto key = c10::DispatchKey::AutogradLazy;
   registerAround<DropoutBackward>(findOp({"aten::native_dropout_backward", ""}),
                                   key);
-  registerAround<NativeBatchNorm>(findOp({"aten::native_batch_norm", ""}), key);
+  registerAroundInAnyMode<NativeBatchNorm>(
+      findOp({"aten::native_batch_norm", ""}));
   SilentRegistration silence;
-  registerAround<NativeBatchNorm>(findOp({"aten::native_batch_norm", ""}),
-                                  c10::DispatchKey::Functionalize);
   registerAround<TransformedDropout>(
       findOp({"aten::dropout", ""}),
       c10::DispatchKey::FuncTorchDynamicLayerFrontMode);

@@ -118,10 +118,6 @@ void torch_ltc::registerMixedWrites() {
         std::pair("aten::index_put_", ""),
         std::pair("aten::bernoulli_", "Tensor")})
     registerAround<WithoutGradients>(findOp({name, overload}), autograd);
-  // The autograd keys are off in inference_mode.
-  SilentRegistration silence;
-  for (c10::DispatchKey key : {autograd, c10::DispatchKey::Functionalize}) {
-    registerAround<CopyElsewhere>(findOp({"aten::copy_", ""}), key);
-    registerAround<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}), key);
-  }
+  registerAroundInAnyMode<CopyElsewhere>(findOp({"aten::copy_", ""}));
+  registerAroundInAnyMode<ForeachCopy>(findOp({"aten::_foreach_copy_", ""}));
 }

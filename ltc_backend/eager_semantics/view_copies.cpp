@@ -90,7 +90,6 @@ void torch_ltc::registerViewCopies(const AtenOps &ops) {
     if (!view || copy.hasKernelForDispatchKey(DispatchKey::AutogradLazy) ||
         copy.hasKernelForDispatchKey(DispatchKey::CompositeImplicitAutograd))
       continue;
-    registerAround<ViewAndClone>(copy, DispatchKey::AutogradLazy, *view);
-    registerAround<ViewAndClone>(copy, DispatchKey::Functionalize, *view);
+    registerAroundInAnyMode<ViewAndClone>(copy, *view);
   }
 }

@@ -322,9 +322,7 @@ void torch_ltc::registerFusedOptimizers() {
     // __torch_dispatch__ (DTensor): torch's kernel (2.13) fails if one of the
     // lists is empty.
     for (const char *overload : {"", "tensor_lr"})
-      for (DispatchKey key :
-           {DispatchKey::AutogradLazy, DispatchKey::Functionalize})
-        registerAround<FusedKernel>(findOp({name, overload}), key, tracer);
+      registerAroundInAnyMode<FusedKernel>(findOp({name, overload}), tracer);
   };
   around("aten::_fused_adam_",
          [](const Call &call, size_t i) { traceAdam(call, i, false); });

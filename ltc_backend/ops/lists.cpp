@@ -122,10 +122,8 @@ public:
 
 void torch_ltc::registerSplits() {
   SilentRegistration silence;
-  for (c10::DispatchKey key :
-       {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
-    registerAround<IndicesOnCpu>(
-        findOp({"aten::tensor_split", "tensor_indices_or_sections"}), key);
+  registerAroundInAnyMode<IndicesOnCpu>(
+      findOp({"aten::tensor_split", "tensor_indices_or_sections"}));
   for (auto [name, overload] :
        {std::pair("split", "Tensor"), std::pair("split_with_sizes", "")})
     registerAround<PartsOfMemory>(

@@ -64,6 +64,28 @@ void registerAround(const c10::OperatorHandle &op, c10::DispatchKey key,
                                    op.getComputedKernelForDispatchKey(key))));
 }
 
+/// While such an object exists, torch doesn't warn about replaced kernels (2.13
+/// warns about each).
+class SilentRegistration {
+  struct Silence final : c10::WarningHandler {
+    void process(const c10::Warning &) override {}
+  };
+
+  Silence silence;
+  c10::WarningUtils::WarningHandlerGuard guard{&silence};
+};
+
+/// Registers a `Kernel` that wraps the kernels of `op` above autograd and,
+/// because autograd's keys are off in inference mode, at Functionalize.
+template <typename Kernel, typename... Arguments>
+void registerAroundInAnyMode(const c10::OperatorHandle &op,
+                             const Arguments &...arguments) {
+  SilentRegistration silence; // the op may have kernels of this backend
+  for (c10::DispatchKey key :
+       {c10::DispatchKey::AutogradLazy, c10::DispatchKey::Functionalize})
+    registerAround<Kernel>(op, key, arguments...);
+}
+
 /// Registers `function` for a composite op: above autograd and, because
 /// autograd's keys are off in inference mode, at Functionalize. At
 /// Functionalize, `function` also gets tensors of other devices, for which it
@@ -75,17 +97,6 @@ template <auto &function> void registerComposite(const char *name) {
         {std::string("aten::") + name, ""}, key,
         c10::KernelFunction::makeFromUnboxedFunction(TORCH_FN(function)));
 }
-
-/// While such an object exists, torch doesn't warn about replaced kernels (2.13
-/// warns about each).
-class SilentRegistration {
-  struct Silence final : c10::WarningHandler {
-    void process(const c10::Warning &) override {}
-  };
-
-  Silence silence;
-  c10::WarningUtils::WarningHandlerGuard guard{&silence};
-};
 
 } // namespace torch_ltc
 

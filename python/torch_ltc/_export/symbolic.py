@@ -115,9 +115,9 @@ def learn_numbers(variables: list[Variable], trace: Callable[[Sizes], Any]) -> N
     """Traces the program at several sizes, after which the tracer makes the numbers that
     differ (for example, a bound of `clamp`) arguments of the program."""
     rows = [variable.others(1, seed) for seed, variable in enumerate(variables, 1)]
-    if not all(rows):
+    if not rows or not all(rows):
         return
-    for sizes in ({}, _sizes(variables, [row[0] for row in rows])) if rows else ():
+    for sizes in ({}, _sizes(variables, [row[0] for row in rows])):
         with contextlib.suppress(Exception):  # `generalize` raises it again
             trace(sizes)
 
@@ -418,15 +418,20 @@ def _trace_bounds(
             ):
                 continue
             if is_given:
-                raise ValueError(
-                    f"{variable.places[0].start_of_sentence()} can't be {bound}, which is "
-                    f"in the range of {symbol.name}: {reason.rstrip('.')}."
-                )
+                raise _wrong_bound(symbol, bound, reason)
             good = _bisect(base[number], bound, lambda v, n=number: not problem(n, v))
             if bound == symbol.least:
                 symbol.least = good
             else:
                 symbol.most = good
+
+
+def _wrong_bound(symbol: Symbol, bound: int, reason: str) -> ValueError:
+    place = symbol.variable.places[0]
+    return ValueError(
+        f"{place.start_of_sentence()} can't be {bound}, which is in the range of "
+        f"{symbol.name}: {reason.rstrip('.')}."
+    )
 
 
 def _bisect(good: int, bad: int, is_good: Callable[[int], bool]) -> int:
@@ -458,10 +463,7 @@ def _find_ranges(symbols: list[Symbol], trace: SymbolicTrace) -> None:
             if bound is None or bound == UNBOUNDED:
                 continue
             if reason := problem(number, max(bound, 2)):
-                raise ValueError(
-                    f"{symbol.variable.places[0].start_of_sentence()} can't be {bound}, which is "
-                    f"in the range of {symbol.name}: {reason.rstrip('.')}."
-                )
+                raise _wrong_bound(symbol, bound, reason)
         if symbol.variable.least is None and problem(number, 2):
             symbol.least = bisect(number, base[number], 2)
         large = max(LARGE, 2 * base[number])
